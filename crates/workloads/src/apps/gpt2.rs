@@ -1,17 +1,9 @@
-//! `gpt2`: text generation by a decoder-only transformer, one token at a time.
+//! `gpt2`: text generation by a decoder-only transformer, one token at a time; see
+//! `docs/reference/workloads.md`.
 //!
-//! PACT (5.1) runs GPT-2 inference without details. **Kept.** GPT-2's architecture (Radford et al., 2019) in
-//! 4-byte floats: token and position embeddings, normalisation, attention over a cache of keys and values
-//! that grows by a row for each token, a network of four times the width with GELU, residuals, and a head
-//! that reuses the token embedding, so that a token reads every weight once. Batch 1: matrices are read row
-//! by row, and each row's product gives one value. One thread loads the tensors, which are allocated in the
-//! order of the layers. Threads share rows and heads and take turns row by row.
-//!
-//! **Scale.** The width shrinks with the footprint in steps of a head (64 values). Layers and the ratios of
-//! vocabulary and context to width are those of the model with 124 million parameters. **Left out.** Trained
-//! weights (random ones of GPT-2's initialisation replace them), the tokeniser, and biases other than those
-//! of normalisation. Activations (a few KB in a core's cache) are computed but not reported. The next token
-//! is drawn from the softmax.
+//! Batch 1: a token reads every matrix row by row; threads share rows and heads and take turns row by row.
+//! **Left out.** The tokeniser, biases other than those of normalisation, and reports of activations (a few
+//! KB in a core's cache). The next token is drawn from the softmax.
 
 use isotherm_core::{Bytes, parameters};
 
@@ -313,7 +305,6 @@ fn gelu(value: f32) -> f32 {
     0.5 * value * (1.0 + inner.tanh())
 }
 
-/// Draws a token by its probability.
 fn draw(mut scores: Vec<f32>, random: &mut Random) -> usize {
     softmax(&mut scores);
     let mut left = (random.bits() >> 40) as f32 / (1u32 << 24) as f32;

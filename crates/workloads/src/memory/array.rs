@@ -7,10 +7,8 @@ use prefetch_index::prefetch_index;
 use super::LINE;
 use crate::{Memory, Token};
 
-/// An array of values whose accesses are reported at their addresses in the memory.
-///
-/// Values lie as in the original program: an element takes `size_of::<T>()` bytes. On a
-/// [`crate::NativeMemory`] the same source therefore makes the same accesses to real memory.
+/// Values whose accesses are reported at their addresses in the memory. They lie as in the original program:
+/// an element takes `size_of::<T>()` bytes.
 #[derive(Debug, Clone)]
 pub(crate) struct Array<T> {
     start: u64,

@@ -4,7 +4,6 @@ use crate::memory::WORD;
 use crate::memory::heap::{Heap, NULL};
 use crate::{Memory, Token};
 
-/// Bytes of a slab.
 pub(super) const SLAB: u64 = 1 << 20;
 
 pub(super) struct Slab {

@@ -111,7 +111,6 @@ impl Tree {
         std::hint::black_box(elements.fold(0, |sum, word| sum ^ word));
     }
 
-    /// Returns the record of `key`, and the name of the pointer to it.
     pub(super) fn find(&self, key: u64, heap: &Heap, memory: &mut dyn Memory) -> Option<(u64, Token)> {
         if self.root == NULL {
             return None;
@@ -214,7 +213,6 @@ impl Tree {
         self.insert_at(parent, (place, place + 1), key, right, heap, memory);
     }
 
-    /// Returns the leaf with the smallest keys, unreported.
     #[cfg(test)]
     fn first_leaf(&self, heap: &Heap) -> u64 {
         let mut node = self.root;

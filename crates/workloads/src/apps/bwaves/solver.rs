@@ -18,7 +18,6 @@ const PRODUCT_INSTRUCTIONS: u32 = 400;
 const VECTOR_INSTRUCTIONS: u32 = 20;
 const ASSEMBLY_INSTRUCTIONS: u32 = 700;
 
-/// The field, the linear system of a time step and BiCGstab's vectors.
 pub(super) struct Solver {
     grid: Grid,
     q: Array<f64>,
@@ -78,7 +77,6 @@ impl Solver {
         std::array::from_fn(|equation| self.q.values()[point * EQUATIONS + equation])
     }
 
-    /// Computes the right-hand side and the blocks of the linearised step.
     fn assemble(&mut self, memory: &mut dyn Memory) {
         for point in 0..self.grid.points() {
             let here = self.state(point);
@@ -155,7 +153,6 @@ fn put_block(blocks: &mut Array<f64>, point: usize, diagonal: f64, rows: Option<
     }
 }
 
-/// Multiplies the matrix of blocks by a vector.
 fn product(
     grid: &Grid,
     blocks: &[Array<f64>],

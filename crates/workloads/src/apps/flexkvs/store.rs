@@ -10,7 +10,6 @@ use crate::{Memory, Token};
 
 /// Items that a bucket points to.
 const DIRECT: u64 = 5;
-/// Bytes of a bucket.
 pub(super) const BUCKET: u64 = 64;
 /// Bytes of a log segment (FlexKVS' default).
 pub(super) const SEGMENT: u64 = 2 << 20;
@@ -52,7 +51,6 @@ impl Store {
         HEADER + KEY + self.value
     }
 
-    /// Makes room at the end of the log.
     fn append(&mut self, memory: &mut dyn Memory) -> u64 {
         if self.filled + self.item() > SEGMENT {
             self.segment = self.heap.allocate(memory, SEGMENT, "flexkvs log segment");

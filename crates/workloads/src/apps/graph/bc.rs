@@ -62,21 +62,18 @@ impl Betweenness {
         levels
     }
 
-    /// Reads ahead what a search needs of a neighbour.
     #[inline]
     fn read_search(&self, neighbour: usize) {
         self.depths.read_ahead(neighbour);
         self.paths.read_ahead(neighbour);
     }
 
-    /// Reads ahead what the sums need of a neighbour.
     #[inline]
     fn read_sums(&self, neighbour: usize) {
         self.paths.read_ahead(neighbour);
         self.dependencies.read_ahead(neighbour);
     }
 
-    /// Visits the neighbours of the window, which get this depth.
     fn expand(&mut self, memory: &mut dyn Memory, graph: &Graph<u32>, depth: i32) {
         let (window, mut line) = (self.queue.window(), Token::NONE);
         for (thread, range) in self.threads.dynamic(window.len(), CHUNK) {
@@ -108,7 +105,6 @@ impl Betweenness {
         }
     }
 
-    /// Adds up the dependencies of a level's vertices.
     fn accumulate(&mut self, memory: &mut dyn Memory, graph: &Graph<u32>, level: Range<usize>) {
         let mut line = Token::NONE;
         for (thread, range) in self.threads.dynamic(level.len(), CHUNK) {
@@ -138,7 +134,6 @@ impl Betweenness {
         }
     }
 
-    /// Divides all scores by the largest.
     fn normalise(&mut self, memory: &mut dyn Memory) {
         let mut largest = 0f32;
         let vertices = self.scores.len();

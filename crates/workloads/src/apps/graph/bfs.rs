@@ -21,7 +21,6 @@ use crate::{Memory, Token};
 const ALPHA: i64 = 15;
 /// Bottom-up to top-down: when the frontier is smaller than this part of the vertices.
 const BETA: usize = 18;
-/// Vertices that a thread takes at once bottom-up.
 const CHUNK: usize = 1024;
 
 parameters! {

@@ -19,7 +19,6 @@ use crate::{Memory, Token};
 
 /// Neighbours of each vertex that are linked before sampling.
 const ROUNDS: usize = 2;
-/// Vertices of the sample.
 const SAMPLES: usize = 1024;
 /// Vertices that a thread takes at once.
 const CHUNK: usize = 16_384;
@@ -64,7 +63,6 @@ impl Components {
         }
     }
 
-    /// Makes every vertex point to its root.
     fn compress(&mut self, memory: &mut dyn Memory) {
         for (thread, range) in self.threads.dynamic(self.components.len(), CHUNK) {
             memory.thread(thread);
@@ -101,7 +99,6 @@ impl Components {
         most.map_or(0, |(component, _)| component)
     }
 
-    /// Links each vertex to one neighbour.
     fn link_one(&mut self, memory: &mut dyn Memory, graph: &Graph<u32>, round: usize) {
         for (thread, range) in self.threads.dynamic(graph.vertices(), CHUNK) {
             memory.thread(thread);

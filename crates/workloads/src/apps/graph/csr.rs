@@ -57,7 +57,6 @@ impl Neighbour for Weighted {
     }
 }
 
-/// A graph in the program's memory.
 #[derive(Debug)]
 pub(crate) struct Graph<N> {
     index: Array<u64>,
@@ -97,7 +96,6 @@ impl<N: Neighbour> Graph<N> {
         Self { index, neighbours }
     }
 
-    /// Writes the pointers, each thread its part.
     pub(crate) fn copy_index(&mut self, memory: &mut dyn Memory, offsets: &[u64], threads: Threads) {
         self.index.values_mut().copy_from_slice(offsets);
         threads.write(memory, &self.index);
@@ -119,13 +117,11 @@ impl<N: Neighbour> Graph<N> {
         self.neighbours.len()
     }
 
-    /// Returns a vertex' degree, unreported.
     pub(crate) fn degree(&self, vertex: u32) -> u32 {
         let index = &self.index.values()[vertex as usize..];
         (index[1] - index[0]) as u32
     }
 
-    /// Returns a vertex' degree in a walk over all vertices.
     #[inline]
     pub(crate) fn next_degree(&self, memory: &mut dyn Memory, vertex: usize) -> u32 {
         if self.index.starts_line(vertex) {
@@ -268,7 +264,6 @@ impl<N: Neighbour> Graph<N> {
         }
     }
 
-    /// Returns a vertex' neighbours, unreported.
     #[inline]
     pub(crate) fn list(&self, vertex: u32) -> &[N] {
         let start = self.index.values()[vertex as usize] as usize;

@@ -85,7 +85,6 @@ impl Bitmap {
         self.words.store_run(memory, words, Token::NONE);
     }
 
-    /// Asks for the word of `bit` ahead of its use.
     #[inline]
     pub(crate) fn read_ahead(&self, bit: usize) {
         self.words.prefetch(bit / WORD);

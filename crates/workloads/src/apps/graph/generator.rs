@@ -64,7 +64,6 @@ impl Generator {
         })
     }
 
-    /// Calls `visit` with the vertices of every edge.
     #[inline]
     pub(crate) fn for_each_pair(&self, mut visit: impl FnMut(u32, u32)) {
         self.pairs().for_each(|(from, to)| visit(from, to));

@@ -1,11 +1,4 @@
-//! `graph500`: breadth-first searches on a Kronecker graph, after Graph500's reference code (version 2.1.4,
-//! `omp-csr`), as run by Memtis and Jenga.
-//!
-//! **Kept.** An edge list of 16 bytes for each edge is generated first and stays to the end. Two passes build
-//! the graph from it (counting degrees, scattering neighbours); its lists are sorted and freed of duplicates
-//! in place. A vertex has its list's start and end side by side (16 bytes) and 8 bytes for each neighbour. A
-//! search goes top-down through a list of vertices in the order of discovery and writes a predecessor (8
-//! bytes) for each. Roots are distinct vertices with an edge to another one.
+//! `graph500`: breadth-first searches on a Kronecker graph; see `docs/reference/workloads.md`.
 //!
 //! **Left out.** Validation, which Memtis' and HybridTier's runs switch off (`-V`); the threads' buffers of
 //! discovered vertices (they stay in a core's cache); compaction of isolated vertices, and the reference's
@@ -87,7 +80,6 @@ struct Run {
 }
 
 impl Run {
-    /// Generates the edges and builds the graph.
     fn new(memory: &mut dyn Memory, generator: &Generator, threads: Threads) -> Self {
         let mut edges = Array::new(memory, generator.edges(), [0; 2], "graph500 edge list");
         for (values, (from, to, _)) in edges.values_mut().iter_mut().zip(generator.iter()) {
@@ -110,7 +102,6 @@ impl Run {
         run
     }
 
-    /// Puts each end of each edge into the other end's list.
     fn scatter(&mut self, memory: &mut dyn Memory) {
         let mut token = Token::NONE;
         for (thread, range) in self.threads.even(self.edges.len()) {

@@ -35,7 +35,6 @@ pub(crate) trait Kernel: Sized {
     /// One line, without the graph.
     const TITLE: &'static str;
 
-    /// Returns the bytes of its own memory that a run touches.
     fn bytes(size: Size) -> f64;
 
     /// Allocates its memory; nothing is touched.

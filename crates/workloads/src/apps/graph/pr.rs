@@ -14,7 +14,6 @@ use crate::{Memory, Token};
 
 /// The share of a score that comes from neighbours.
 const DAMPING: f32 = 0.85;
-/// Vertices that a thread takes at once.
 const CHUNK: usize = 16_384;
 
 parameters! {

@@ -38,7 +38,6 @@ impl Threads {
         }
     }
 
-    /// Reports that the threads write an array in the static schedule.
     pub(crate) fn write<T: Copy>(self, memory: &mut dyn Memory, array: &Array<T>) {
         for (thread, range) in self.even(array.len()) {
             memory.thread(thread);

@@ -45,7 +45,6 @@ parameters! {
     }
 }
 
-/// Returns the preset of the papers' size.
 pub(crate) const fn paper_graph(values: Values) -> Preset {
     paper(
         "FreqTier VI-C and HybridTier 5.3: 2 billion vertices, 8 billion edges",
@@ -54,7 +53,6 @@ pub(crate) const fn paper_graph(values: Values) -> Preset {
     )
 }
 
-/// Returns the preset of GAPBS' own benchmark.
 pub(crate) const fn gap(values: Values) -> Preset {
     Preset {
         name: "gap",

@@ -20,7 +20,6 @@ use crate::{Memory, Token};
 
 /// The distance of vertices that are not reached.
 const UNREACHED: i32 = i32::MAX / 2;
-/// Vertices of the frontier that a thread takes at once.
 const CHUNK: usize = 64;
 /// Largest bin, exclusive, with which a thread goes on by itself.
 const FUSION: usize = 1000;
@@ -49,7 +48,6 @@ pub(crate) struct ShortestPaths {
 }
 
 impl ShortestPaths {
-    /// Tries to reach the neighbours of a vertex through it.
     fn relax(
         &mut self,
         memory: &mut dyn Memory,

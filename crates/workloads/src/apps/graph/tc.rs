@@ -15,14 +15,11 @@ use crate::memory::Array;
 use crate::presets::test;
 use crate::{Memory, Token};
 
-/// Vertices that a thread takes at once.
 const CHUNK: usize = 64;
 /// Renumber: at least this average degree, and the mean degree of the sample this much above its median.
 const DENSE: usize = 10;
 const SKEWED: f64 = 1.3;
-/// Vertices of the sample.
 const SAMPLES: usize = 1000;
-/// Degrees that a thread adds up at once.
 const SUM_CHUNK: usize = 1 << 20;
 /// Degree and vertex pairs that a core's cache holds while they are sorted: 256 KiB.
 const SORTED_IN_CACHE: usize = 16_384;
@@ -36,7 +33,6 @@ parameters! {
     }
 }
 
-/// The kernel's memory: what renumbering needs, allocated when it does.
 #[derive(Debug)]
 pub(crate) struct Triangles {
     renumbered: Option<Renumbering>,
@@ -45,7 +41,6 @@ pub(crate) struct Triangles {
     found: u64,
 }
 
-/// The renumbered graph and the arrays that make it.
 #[derive(Debug)]
 struct Renumbering {
     pairs: Array<(u64, u64)>,
@@ -56,7 +51,6 @@ struct Renumbering {
 }
 
 impl Triangles {
-    /// Walks the lists of all pairs of neighbours.
     fn count(threads: Threads, memory: &mut dyn Memory, graph: &Graph<u32>) -> u64 {
         let mut total = 0;
         let by_lines = memory.reads_ahead();
@@ -127,7 +121,6 @@ fn step_by_step(
 }
 
 impl Renumbering {
-    /// Allocates the graph and the arrays that renumbering needs; all untouched.
     fn new(memory: &mut dyn Memory, graph: &Graph<u32>) -> Self {
         let vertices = graph.vertices();
         let pairs = Array::new(memory, vertices, (0, 0), "tc degrees and vertices");
@@ -176,7 +169,6 @@ impl Renumbering {
         threads.each(memory, graph.vertices(), |memory, vertex| self.copy_list(memory, graph, vertex));
     }
 
-    /// Writes the renumbered list of a vertex, sorted.
     fn copy_list(&mut self, memory: &mut dyn Memory, graph: &Graph<u32>, vertex: usize) {
         let (number, token) = self.numbers.load_next(memory, vertex);
         let mut list = Vec::with_capacity(graph.degree(vertex as u32) as usize);

@@ -12,7 +12,6 @@ const CATEGORIES: [u64; FIELDS] =
     [641_707, 14_847, 26_273, 6, 24_122_076, 1_188_089, 3_735_796, 2_934_101, 22_023_547, 3, 7];
 /// Samples of KDD12.
 pub(super) const KDD12_SAMPLES: u64 = 149_639_105;
-/// Features of KDD12.
 const KDD12_FEATURES: u64 = 54_686_452;
 
 /// An entry of a sparse vector; a negative index ends it.
@@ -40,7 +39,6 @@ impl Sparse {
     }
 }
 
-/// Features that go with a number of samples, in KDD12's proportion.
 pub(super) fn features(samples: u64) -> u64 {
     (0..FIELDS).map(|field| categories(field, samples)).sum()
 }
@@ -92,7 +90,6 @@ pub(super) fn samples(count: usize, seed: u64, memory: &mut dyn Memory) -> (Spar
     (rows, labels)
 }
 
-/// Returns the effect of a feature on the label: most have none.
 fn hidden_weight(seed: u64, feature: u64) -> f64 {
     let bits = mix(seed ^ mix(feature));
     if bits.is_multiple_of(4) { (bits >> 40) as f64 / (1u64 << 23) as f64 - 1.0 } else { 0.0 }

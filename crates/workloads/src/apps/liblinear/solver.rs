@@ -1,9 +1,6 @@
 //! newGLMNET, liblinear's solver of L1-regularised logistic regression (Yuan, Ho and Lin, JMLR 13, 2012).
-//!
-//! It minimises |w| + C * sum(log(1 + exp(-y w.x))). Each Newton iteration builds the gradient and the
-//! diagonal of the Hessian from all columns, minimises the quadratic model by coordinate descent over the
-//! columns in random order (dropping those that will stay zero), and halves the step until the objective
-//! falls.
+//! Each iteration builds gradient and diagonal of the Hessian from all columns, minimises the quadratic model
+//! by coordinate descent over the columns in random order, and halves the step until the objective falls.
 
 use super::data::Sparse;
 use crate::memory::Array;

@@ -61,7 +61,6 @@ impl Space {
         block
     }
 
-    /// Keeps a block for the next allocation of its size.
     pub(crate) fn free(&mut self, block: u64, words: u64) {
         self.freed.entry(words).or_default().push(block);
     }
@@ -198,7 +197,6 @@ impl Dict {
         self.link(entry, which, &mut space.heap, memory);
     }
 
-    /// Puts an entry at the head of its bucket.
     fn link(self, entry: u64, which: u64, heap: &mut Heap, memory: &mut dyn Memory) {
         let id = heap.word(heap.word(entry + KEY));
         let slot = self.table(which, heap) + (mix(id) & (self.slots(which, heap) - 1)) * WORD;
@@ -284,7 +282,6 @@ impl Dict {
         memory.store_range(self.0, DICT, Token::NONE);
     }
 
-    /// Visits every key and value as an iterator does, bucket by bucket, the old table first.
     pub(crate) fn for_each(
         self,
         heap: &Heap,

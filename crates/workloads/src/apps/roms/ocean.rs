@@ -13,13 +13,11 @@ const FAST_STEPS: usize = 30;
 const GRAVITY: f64 = 9.81;
 const DENSITY: f64 = 1025.0;
 const ROTATION: f64 = 1e-4;
-/// Columns for each drifter.
 const DRIFTER_COLUMNS: usize = 64;
 /// Fields with levels, and without.
 const DEEP: usize = 16;
 const FLAT: usize = 7;
 
-/// Returns the bytes of a column.
 pub(super) fn column_bytes(levels: usize) -> u64 {
     (8 * (DEEP * levels + FLAT)) as u64
 }
@@ -144,7 +142,6 @@ impl Ocean {
         grid.sweep(Order::Columns, &read, &[&self.thickness, &self.height], 8, memory);
     }
 
-    /// Computes the density by the equation of state.
     fn set_density(&mut self, memory: &mut dyn Memory) {
         let (warmth, salt) = (self.tracers[0].values(), self.tracers[1].values());
         for (at, density) in self.density.values_mut().iter_mut().enumerate() {
@@ -379,7 +376,6 @@ impl Ocean {
         grid.sweep(Order::Columns, &read, &[&self.tracers[tracer]], 40, memory);
     }
 
-    /// Moves the drifters with the flow at the surface.
     fn drift(&mut self, memory: &mut dyn Memory) {
         let grid = self.grid;
         for place in &mut self.drifters {

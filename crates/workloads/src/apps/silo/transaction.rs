@@ -32,7 +32,6 @@ pub(super) enum Operation {
     Scan(u64, u64),
 }
 
-/// A transaction that has executed and not yet committed.
 #[derive(Debug, Default)]
 pub(super) struct Transaction {
     /// Tuples and their versions, then leaves and theirs.
@@ -66,7 +65,6 @@ impl Store {
         Self { heap, tree, spare: Vec::new() }
     }
 
-    /// Reads ahead, natively, what the coming operations will.
     pub(super) fn read_ahead(&self, operations: &[Operation], memory: &dyn Memory) {
         let key = |operation: &Operation| match *operation {
             Operation::Read(key) | Operation::Update(key) | Operation::Insert(key) => key,

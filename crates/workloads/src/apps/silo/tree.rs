@@ -87,7 +87,6 @@ fn rank(node: u64, layout: &Layout, heap: &Heap, below: impl Fn(u64) -> bool) ->
 }
 
 impl Tree {
-    /// Creates an empty tree: one leaf.
     pub(crate) fn new(heap: &mut Heap, memory: &mut dyn Memory) -> Self {
         Self { root: make_node(true, heap, memory), ahead: RefCell::default() }
     }
@@ -182,7 +181,6 @@ impl Tree {
         }
     }
 
-    /// Adds a tuple under a new key.
     pub(crate) fn insert(&mut self, key: u64, tuple: u64, heap: &mut Heap, memory: &mut dyn Memory) {
         let (leaf, _) = self.find_leaf(key, heap, memory);
         *self.ahead.get_mut() = Paths::default();

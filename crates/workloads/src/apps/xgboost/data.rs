@@ -25,14 +25,14 @@ pub(super) struct Entry {
 /// Returns bytes a row of everything, the trees and histograms aside.
 pub(super) fn row_bytes() -> f64 {
     let present = COUNTS as f64 * (1.0 - MISSING[0]) + (FEATURES - COUNTS) as f64 * (1.0 - MISSING[1]);
-    // Entries, global bins and columns; offsets twice; label, margin, gradient pair; row numbers and their buffer.
+    // Entries, global bins and columns; offsets twice; label, margin, gradient pair; row numbers and their
+    // buffer.
     present * (8.0 + 4.0) + FEATURES as f64 + 16.0 + 4.0 + 4.0 + 8.0 + 16.0
 }
 
 pub(super) struct Data {
     /// Each feature's first global bin, and the number of all.
     pub(super) starts: Vec<u32>,
-    /// Start of each row's bins.
     pub(super) offsets: Array<u64>,
     /// Global bins, row by row.
     pub(super) bins: Array<u32>,

@@ -63,7 +63,6 @@ struct Node {
     histogram: Option<Array<Sums>>,
 }
 
-/// State that training changes from round to round.
 pub(super) struct State {
     pub(super) margins: Array<f32>,
     pub(super) pairs: Array<[f32; 2]>,
@@ -203,7 +202,6 @@ impl State {
         rest
     }
 
-    /// Returns a histogram of zeros.
     fn fresh(&mut self, bins: usize, memory: &mut dyn Memory) -> Array<Sums> {
         let spare = self.spare.pop();
         let mut histogram =

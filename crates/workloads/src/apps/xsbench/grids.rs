@@ -16,7 +16,6 @@ pub(super) const POINT_BYTES: u64 =
 const SEARCH_INSTRUCTIONS: u32 = 5;
 const INTERPOLATION_INSTRUCTIONS: u32 = 30;
 
-/// A nuclide's cross sections at an energy.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[repr(C)]
 pub(super) struct Point {

@@ -76,7 +76,6 @@ impl Finder {
         Self { dictionary, window, filled: 0, at: 0, position: 0, hashes, links }
     }
 
-    /// Forgets everything: a new block.
     pub(super) fn reset(&mut self, memory: &mut dyn Memory) {
         (self.filled, self.at) = (0, 0);
         self.position = self.dictionary as u32 + 1;
@@ -89,7 +88,6 @@ impl Finder {
         self.filled - self.at
     }
 
-    /// Takes as much of `input` as there is room for; returns how much.
     pub(super) fn fill(&mut self, input: &[u8], memory: &mut dyn Memory) -> usize {
         if self.at > self.dictionary && self.filled + LONGEST > self.window.len() {
             let from = self.at - self.dictionary;

@@ -1,17 +1,8 @@
-//! `xz`: compression of text with LZMA's match finder, and decompression.
+//! `xz`: compression of text with LZMA's match finder, and decompression; see `docs/reference/workloads.md`.
 //!
-//! PACT (5.3) runs SPEC CPU 2017's 657.xz_s: xz 5.0.5 with pxz, which compresses 1,400 MiB at level 8 (and
-//! 6,643 MiB at level 4), decompresses the result and compares. **Kept.** All in memory: input, compressed
-//! and decompressed buffer. Threads take blocks of three dictionaries in turn, as pxz cuts them. Each
-//! thread's encoder has a window that input is copied to, hash tables of 3 and 4 bytes and bt4's array of
-//! trees (11.5 bytes for each byte of the dictionary), cleared for each block; every position is searched and
-//! inserted, at most 48 nodes deep (level 8). One thread decompresses.
-//!
-//! **Scale.** Dictionary and buffers shrink together: the input is 1,400 / 32 dictionaries, and
-//! [`crate::Workload::cache`] shrinks the cache. **Left out.** The optimising parser and the range coder,
-//! whose tables stay in a core's cache: matches are taken greedily and written as plain bytes. The text is
-//! generated: words of skewed popularity, tags, repeated passages; SPEC's inputs are documentation in HTML
-//! and virus signatures.
+//! All in memory. A thread's encoder has a window that input is copied to, hash tables and bt4's array of
+//! trees (11.5 bytes for each byte of the dictionary), cleared for each block. Dictionary and buffers shrink
+//! together: the input is 1,400 / 32 dictionaries.
 
 mod finder;
 mod text;
@@ -99,10 +90,8 @@ fn build(settings: Settings, seed: u64) -> Built {
     Ok(Box::new(Xz { dictionary: low, runs: settings.operations, threads, seed }))
 }
 
-/// A thread's work on a block.
 struct Encoder {
     finder: Finder,
-    /// Rest of the block.
     input: std::ops::Range<usize>,
     output: Vec<u8>,
     literals: Vec<u8>,
