@@ -10,6 +10,7 @@ pub(crate) struct AliasTable {
 }
 
 impl AliasTable {
+    /// Creates the table of these weights: at least one, none negative, and their sum positive and finite.
     pub(crate) fn new(weights: &[f64]) -> Self {
         let scale = weights.len() as f64 / weights.iter().sum::<f64>();
         let mut heights: Vec<f64> = weights.iter().map(|weight| weight * scale).collect();

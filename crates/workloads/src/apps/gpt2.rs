@@ -7,11 +7,7 @@
 
 use isotherm_core::{Bytes, parameters};
 
-use crate::memory::Array;
-use crate::presets::{paper, test};
-use crate::random::{Random, mix};
-use crate::registry::{Built, ObjectSize, Workload};
-use crate::{Memory, Program, Token};
+use crate::{Array, Built, Memory, ObjectSize, Program, Random, Token, Workload, mix, paper, test};
 
 /// Values of a head in every GPT-2.
 const HEAD: usize = 64;
@@ -268,7 +264,7 @@ impl Layer {
         let (query, rest) = mixed.split_at(width);
         let own = position * width..(position + 1) * width;
         for (cache, new) in [(&mut self.keys, &rest[..width]), (&mut self.values, &rest[width..])] {
-            cache.values_mut()[own.clone()].copy_from_slice(new);
+            cache[own.clone()].copy_from_slice(new);
             cache.store_run(memory, own.clone(), Token::NONE);
         }
         let mut attended = vec![0.0; width];
@@ -347,10 +343,10 @@ mod tests {
         let memory = &mut CountingMemory::default();
         let width = SHAPE.width;
         let times = |matrix: &Matrix, vector: &[f32]| -> Vec<f32> {
-            let rows = matrix.values.values().chunks(matrix.columns);
+            let rows = matrix.values.chunks(matrix.columns);
             rows.map(|row| row.iter().zip(vector).map(|(a, b)| a * b).sum()).collect()
         };
-        let row = |matrix: &Matrix, row| matrix.values.values()[matrix.row(row)].to_vec();
+        let row = |matrix: &Matrix, row| matrix.values[matrix.row(row)].to_vec();
         let add = |a: &mut Vec<f32>, b: Vec<f32>| a.iter_mut().zip(b).for_each(|(a, b)| *a += b);
         let mut states: Vec<Vec<f32>> = text.iter().map(|&token| row(&model.embedding, token)).collect();
         states.iter_mut().enumerate().for_each(|(place, state)| add(state, row(&model.positions, place)));

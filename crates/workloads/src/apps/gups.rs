@@ -8,12 +8,10 @@
 use isotherm_core::parameters::Preset;
 use isotherm_core::{Bytes, choices, parameters};
 
-use crate::memory::WORD;
-use crate::permutation::Permutation;
-use crate::presets::{paper, test};
-use crate::random::{Probability, Random, mix};
-use crate::registry::{Built, ObjectSize, Workload};
-use crate::{Memory, Program, Token};
+use crate::{
+    Built, Memory, ObjectSize, Permutation, Probability, Program, Random, Token, WORD, Workload, mix, paper,
+    test,
+};
 
 /// Instructions of an update beside its load and store: the generator's steps, the mask, the exclusive or.
 const UPDATE_INSTRUCTIONS: u32 = 8;

@@ -8,12 +8,10 @@
 use isotherm_core::parameters::Preset;
 use isotherm_core::{Bytes, choices, parameters};
 
-use crate::memory::LINE;
-use crate::permutation::Permutation;
-use crate::presets::{paper, test};
-use crate::random::{Probability, Random, mix};
-use crate::registry::{Built, ObjectSize, Workload};
-use crate::{Memory, Program, Token};
+use crate::{
+    Built, LINE, Memory, ObjectSize, Permutation, Probability, Program, Random, Token, Workload, mix, paper,
+    test,
+};
 
 /// Reads a thread makes before the next one's turn.
 const TURN: u64 = 16;

@@ -1,6 +1,6 @@
 //! An array that lives in a [`Memory`]: its values in ordinary memory, each access to them reported.
 
-use std::ops::Range;
+use std::ops::{Deref, DerefMut, Range};
 
 use prefetch_index::prefetch_index;
 
@@ -13,6 +13,23 @@ use crate::{Memory, Token};
 pub(crate) struct Array<T> {
     start: u64,
     values: Vec<T>,
+}
+
+/// The values, unreported: for what the original keeps in registers or does before the run.
+impl<T> Deref for Array<T> {
+    type Target = [T];
+
+    #[inline]
+    fn deref(&self) -> &[T] {
+        &self.values
+    }
+}
+
+impl<T> DerefMut for Array<T> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut [T] {
+        &mut self.values
+    }
 }
 
 impl<T: Copy> Array<T> {
@@ -29,23 +46,10 @@ impl<T: Copy> Array<T> {
         Self { start, values }
     }
 
-    pub(crate) fn len(&self) -> usize {
-        self.values.len()
-    }
-
     /// Returns the address of an element, or of the end.
     #[inline]
     pub(crate) fn address(&self, index: usize) -> u64 {
         self.start + (index * size_of::<T>()) as u64
-    }
-
-    /// Returns the values, unreported: for what the original keeps in registers or does before the run.
-    pub(crate) fn values(&self) -> &[T] {
-        &self.values
-    }
-
-    pub(crate) fn values_mut(&mut self) -> &mut [T] {
-        &mut self.values
     }
 
     /// Reads an element ahead of its use, unreported; the following instructions wait for all such reads.

@@ -74,6 +74,7 @@ impl<S: FnMut(&mut Rows) -> ControlFlow<()>> MissRecorder<S> {
         self.accesses
     }
 
+    /// Returns every allocation, in address order: says which structure an address belongs to.
     pub fn allocations(&self) -> &[Allocation] {
         self.space.allocations()
     }

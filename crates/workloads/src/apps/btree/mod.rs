@@ -12,11 +12,7 @@ use isotherm_core::{Bytes, parameters};
 
 use self::slab::Slab;
 use self::tree::{AHEAD, ARRAY, NODE, Tree};
-use crate::memory::heap::Heap;
-use crate::presets::{paper, test};
-use crate::random::Random;
-use crate::registry::{Built, ObjectSize, Workload};
-use crate::{Memory, Program, Token};
+use crate::{Built, Heap, Memory, ObjectSize, Program, Random, Token, Workload, paper, test};
 
 /// Bytes of an element: key, counter, value and payload.
 const ELEMENT: u64 = 64;

@@ -4,9 +4,7 @@
 //! finds through a parent pointer. Searches compare keys one after the other.
 
 use super::slab::Slab;
-use crate::memory::WORD;
-use crate::memory::heap::{Heap, NULL};
-use crate::{Memory, Token};
+use crate::{Heap, Memory, NULL, Token, WORD};
 
 /// Pointers of a node (the default order). A leaf holds one key less; its last pointer is the next leaf.
 pub(super) const ORDER: u64 = 6;

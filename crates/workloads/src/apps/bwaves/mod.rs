@@ -12,10 +12,7 @@ use isotherm_core::{Bytes, parameters};
 
 use self::grid::Grid;
 use self::solver::{POINT_BYTES, Solver};
-use crate::presets::{paper, test};
-use crate::random::Random;
-use crate::registry::{Built, ObjectSize, Workload};
-use crate::{Memory, Program};
+use crate::{Built, Memory, ObjectSize, Program, Random, Workload, paper, test};
 
 parameters! {
     struct Settings {

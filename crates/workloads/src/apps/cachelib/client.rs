@@ -7,10 +7,7 @@
 //! the same pages equally often.
 
 use super::item::Key;
-use crate::alias::AliasTable;
-use crate::permutation::Permutation;
-use crate::random::Random;
-use crate::{Memory, Token};
+use crate::{AliasTable, Memory, Permutation, Random, Token};
 
 const ENTRY: u64 = 4;
 /// Bytes of a request object: key, size range, operation, time to live, identifier, a map of features.

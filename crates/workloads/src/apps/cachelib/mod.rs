@@ -28,10 +28,7 @@ use self::settings::{CDN_PRESETS, CDN_SPECS, SOCIAL_PRESETS, SOCIAL_SPECS, Setti
 use self::shape::{CDN, SOCIAL, Shape};
 use self::shift::Shift;
 use self::sizing::Sizing;
-use crate::permutation::Permutation;
-use crate::random::{Random, mix};
-use crate::registry::{Built, ObjectSize, Workload};
-use crate::{Memory, Program, Token};
+use crate::{Built, Memory, ObjectSize, Permutation, Program, Random, Token, Workload, mix};
 
 struct CacheLib {
     sizing: Sizing,

@@ -11,10 +11,7 @@ pub(super) enum Shift {
     /// Always the key drawn.
     Never,
     /// The first half of keys, and from `at` on the second.
-    Halves {
-        at: u64,
-        half: u64,
-    },
+    Halves { at: u64, half: u64 },
     /// The key drawn, and from `at` on another one for some keys.
     Change {
         at: u64,

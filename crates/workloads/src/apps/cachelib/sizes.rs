@@ -1,7 +1,6 @@
 //! The sizes of keys and values.
 
-use crate::permutation::Permutation;
-use crate::random::mix;
+use crate::{Permutation, mix};
 
 /// Value sizes of CacheLib's `hit_ratio/cdn/sizes.json` by quantile, with the published median, 90th and 99th
 /// percentile (13,343, 77,631 and 274,239 B). The smallest is one of its small buckets; the largest makes the

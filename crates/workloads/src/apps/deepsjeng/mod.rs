@@ -13,10 +13,7 @@ use isotherm_core::{Bytes, parameters};
 use self::board::{Board, nth};
 use self::table::{BUCKET_BYTES, Bound, Entry, Table};
 use self::zobrist::Zobrist;
-use crate::presets::{paper, test};
-use crate::random::{Random, mix};
-use crate::registry::{Built, ObjectSize, Workload};
-use crate::{Memory, Program};
+use crate::{Built, Memory, ObjectSize, Program, Random, Workload, mix, paper, test};
 
 /// Most moves played ahead of their search, so that their buckets are on the way; a power of two.
 const AHEAD: usize = 8;

@@ -11,10 +11,7 @@ mod store;
 use isotherm_core::{Bytes, parameters};
 
 use self::store::{BUCKET, HEADER, KEY, SEGMENT, Store};
-use crate::presets::{paper, test};
-use crate::random::{Probability, Random};
-use crate::registry::{Built, ObjectSize, Workload};
-use crate::{Memory, Program};
+use crate::{Built, Memory, ObjectSize, Probability, Program, Random, Workload, paper, test};
 
 /// Items for each two buckets, at most.
 const ITEMS_PER_BUCKET_PAIR: u64 = 5;

@@ -3,10 +3,7 @@
 //! A bucket holds five item pointers with their hashes and a lock; further items are chained behind the
 //! fifth.
 
-use crate::memory::WORD;
-use crate::memory::heap::{Heap, NULL};
-use crate::random::mix;
-use crate::{Memory, Token};
+use crate::{Heap, Memory, NULL, Token, WORD, mix};
 
 /// Items that a bucket points to.
 const DIRECT: u64 = 5;

@@ -12,9 +12,7 @@ use super::frontier::{Bitmap, SlidingQueue};
 use super::kernel::{Kernel, Reference, Size, Sources};
 use super::schedule::Threads;
 use super::settings::{THREADS, degree, gap, paper_graph, scale, trials};
-use crate::memory::Array;
-use crate::presets::test;
-use crate::{Memory, Token};
+use crate::{Array, Memory, Token, test};
 
 /// Vertices of a frontier that a thread takes at once.
 const CHUNK: usize = 64;
@@ -149,7 +147,7 @@ impl Betweenness {
 
 /// Sets all elements to `value`, front to back.
 fn fill<T: Copy>(array: &mut Array<T>, memory: &mut dyn Memory, value: T) {
-    array.values_mut().fill(value);
+    array.fill(value);
     array.store_run(memory, 0..array.len(), Token::NONE);
 }
 
@@ -258,7 +256,7 @@ mod tests {
                 expected.iter_mut().zip(dependencies(graph, source)).for_each(|(sum, more)| *sum += more);
             }
             let largest = expected.iter().copied().fold(0.0, f64::max);
-            for (score, expected) in bc.scores.values().iter().zip(&expected) {
+            for (score, expected) in bc.scores.iter().zip(&expected) {
                 assert!(
                     (f64::from(*score) - expected / largest).abs() < 1e-4,
                     "{score} instead of {expected} / {largest}"

@@ -1,7 +1,6 @@
 //! The two synthetic graphs of GAPBS and Graph500, as repeatable sequences of edges.
 
-use crate::permutation::Permutation;
-use crate::random::{Random, mix};
+use crate::{Permutation, Random, mix};
 
 /// Bits of randomness for one level of the Kronecker recursion.
 const LEVEL_BITS: u32 = 16;

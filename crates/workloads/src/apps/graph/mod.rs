@@ -36,9 +36,7 @@ use self::kernel::{Kernel, Size, Sources};
 use self::schedule::Threads;
 use self::settings::{Common, Parallel};
 use self::stored::Stored;
-use crate::random::{Random, mix};
-use crate::registry::{Built, ObjectSize, Workload};
-use crate::{Memory, Program};
+use crate::{Built, Memory, ObjectSize, Program, Random, Workload, mix};
 
 /// The last-level cache of FreqTier's and HybridTier's machine.
 const XEON_4314: Bytes = Bytes(24 << 20);

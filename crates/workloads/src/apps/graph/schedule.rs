@@ -2,8 +2,7 @@
 
 use std::ops::Range;
 
-use crate::memory::Array;
-use crate::{Memory, Token};
+use crate::{Array, Memory, Token};
 
 /// Iterations that a thread does before the next one's turn where the original divides a loop evenly.
 const TURN: usize = 1024;

@@ -4,8 +4,7 @@ use isotherm_core::parameters;
 use isotherm_core::parameters::Preset;
 use isotherm_core::parameters::build::{Builder, count};
 
-use crate::PAPER_PRESET;
-use crate::presets::{Values, paper};
+use crate::{PAPER_PRESET, Values, paper};
 
 pub(crate) const fn scale(default: &'static str) -> Builder<u32> {
     count(4, 31, default)

@@ -11,9 +11,7 @@ use super::intersect::{Marks, intersect};
 use super::kernel::{Kernel, Reference, Size, Sources};
 use super::schedule::Threads;
 use super::settings::{THREADS, degree, gap_as_paper, scale, trials};
-use crate::memory::Array;
-use crate::presets::test;
-use crate::{Memory, Token};
+use crate::{Array, Memory, Token, test};
 
 const CHUNK: usize = 64;
 /// Renumber: at least this average degree, and the mean degree of the sample this much above its median.
@@ -137,7 +135,7 @@ impl Renumbering {
             let degree = graph.next_degree(memory, vertex);
             self.pairs.store_next(memory, vertex, (u64::from(degree), vertex as u64));
         });
-        self.pairs.values_mut().sort_unstable_by(|a, b| b.cmp(a));
+        self.pairs.sort_unstable_by(|a, b| b.cmp(a));
         // Quicksort: each level reads and writes everything, until the parts fit a core's cache.
         for _ in 0..=vertices.div_ceil(SORTED_IN_CACHE).ilog2() {
             for (thread, range) in threads.even(vertices) {
@@ -165,7 +163,7 @@ impl Renumbering {
                 }
             }
         }
-        self.graph.copy_index(memory, self.offsets.values(), threads);
+        self.graph.copy_index(memory, &self.offsets, threads);
         threads.each(memory, graph.vertices(), |memory, vertex| self.copy_list(memory, graph, vertex));
     }
 

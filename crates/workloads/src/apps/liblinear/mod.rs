@@ -13,10 +13,7 @@ use isotherm_core::{Bytes, parameters};
 
 use self::data::{bytes_per_sample, features, samples, transpose};
 use self::solver::Solver;
-use crate::presets::{paper, test};
-use crate::random::{Random, mix};
-use crate::registry::{Built, ObjectSize, Workload};
-use crate::{Memory, Program};
+use crate::{Built, Memory, ObjectSize, Program, Random, Workload, mix, paper, test};
 
 parameters! {
     struct Settings {

@@ -6,10 +6,7 @@
 
 use std::collections::HashMap;
 
-use crate::memory::heap::{Heap, NULL};
-use crate::memory::{LINE, WORD};
-use crate::random::mix;
-use crate::{Memory, Token};
+use crate::{Heap, LINE, Memory, NULL, Token, WORD, mix};
 
 /// Bytes of a dict.
 const DICT: u64 = 56;

@@ -10,12 +10,7 @@ pub(super) mod dict;
 use isotherm_core::{Bytes, parameters};
 
 use self::dict::{Dict, Space};
-use crate::memory::WORD;
-use crate::presets::{paper, test};
-use crate::random::{Random, mix};
-use crate::registry::{Built, ObjectSize, Workload};
-use crate::zipf::Zipf;
-use crate::{Memory, Program, Token};
+use crate::{Built, Memory, ObjectSize, Program, Random, Token, WORD, Workload, Zipf, mix, paper, test};
 
 /// Fields of a record (YCSB).
 const FIELDS: u64 = 10;

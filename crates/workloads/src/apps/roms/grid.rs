@@ -2,8 +2,7 @@
 
 use std::ops::Range;
 
-use crate::memory::Array;
-use crate::{Memory, Token};
+use crate::{Array, Memory, Token};
 
 /// Points that a thread visits in its turn, along the first index.
 const TURN: usize = 64;

@@ -12,10 +12,7 @@ use isotherm_core::{Bytes, parameters};
 
 use self::grid::Grid;
 use self::ocean::{Ocean, column_bytes};
-use crate::presets::{paper, test};
-use crate::random::Random;
-use crate::registry::{Built, ObjectSize, Workload};
-use crate::{Memory, Program};
+use crate::{Built, Memory, ObjectSize, Program, Random, Workload, paper, test};
 
 /// Columns east for each column north: the shape of ROMS' benchmark (2,048 x 256).
 const ASPECT: u64 = 8;

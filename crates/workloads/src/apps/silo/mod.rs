@@ -15,10 +15,7 @@ use isotherm_core::{Bytes, parameters};
 use self::transaction::{Operation, Store, TUPLE, Transaction};
 use self::tree::{NODE, WIDTH};
 use self::ycsb::{Core, Distribution, Ycsb};
-use crate::presets::{Values, paper, test};
-use crate::random::Random;
-use crate::registry::{Built, ObjectSize, Workload};
-use crate::{Memory, Program};
+use crate::{Built, Memory, ObjectSize, Program, Random, Values, Workload, paper, test};
 
 /// Transactions that are drawn at once.
 const AHEAD: u64 = tree::AHEAD as u64;

@@ -5,9 +5,7 @@
 //! all that it saw.
 
 use super::tree::{AHEAD, Tree, Visit};
-use crate::memory::WORD;
-use crate::memory::heap::Heap;
-use crate::{Memory, Token};
+use crate::{Heap, Memory, Token, WORD};
 
 /// Bytes of a tuple: header, version, sizes, link and a value of 100 bytes, rounded up.
 pub(super) const TUPLE: u64 = 128;

@@ -6,9 +6,7 @@
 
 use std::cell::RefCell;
 
-use crate::memory::WORD;
-use crate::memory::heap::{Heap, NULL};
-use crate::{Memory, Token};
+use crate::{Heap, Memory, NULL, Token, WORD};
 
 /// Keys of a node.
 pub(crate) const WIDTH: u64 = 15;

@@ -3,8 +3,7 @@
 use isotherm_core::choices;
 
 use super::transaction::Operation;
-use crate::random::Random;
-use crate::zipf::Zipf;
+use crate::{Random, Zipf};
 
 const MAX_SCAN: u64 = 100;
 

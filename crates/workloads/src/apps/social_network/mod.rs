@@ -11,10 +11,7 @@ mod sorted_set;
 use isotherm_core::{Bytes, parameters};
 
 use self::network::{Network, Request};
-use crate::presets::{paper, test};
-use crate::random::Random;
-use crate::registry::{Built, ObjectSize, Workload};
-use crate::{Memory, Program};
+use crate::{Built, Memory, ObjectSize, Program, Random, Workload, paper, test};
 
 /// Limits of a post's mentions, links and pictures, drawn from 1 on (the script's loops include both ends).
 const MENTIONS: u64 = 6;

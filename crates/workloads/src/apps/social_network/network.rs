@@ -4,9 +4,7 @@ use super::graph::friendships;
 use super::sorted_set::SortedSet;
 use crate::apps::redis::dict::{Dict, Space};
 use crate::apps::silo::tree::Tree;
-use crate::memory::WORD;
-use crate::random::{Random, mix};
-use crate::{Memory, Token};
+use crate::{Memory, Random, Token, WORD, mix};
 
 /// Bytes of a user's name in the cache of mentions: "username_123", header, identifier.
 const USER: u64 = 64;

@@ -4,10 +4,7 @@
 //! levels, one node in four reaches the next, spans on every level, a search from the highest level down.
 
 use crate::apps::redis::dict::{Dict, Space};
-use crate::memory::WORD;
-use crate::memory::heap::NULL;
-use crate::random::Random;
-use crate::{Memory, Token};
+use crate::{Memory, NULL, Random, Token, WORD};
 
 /// Members that the packed list holds at most (Redis' default).
 const PACKED_MEMBERS: u64 = 128;

@@ -11,9 +11,7 @@ use isotherm_core::{Bytes, parameters};
 
 use self::data::{Data, FEATURES, row_bytes};
 use self::tree::State;
-use crate::presets::{paper, test};
-use crate::registry::{Built, ObjectSize, Workload};
-use crate::{Memory, Program};
+use crate::{Built, Memory, ObjectSize, Program, Workload, paper, test};
 
 parameters! {
     struct Settings {

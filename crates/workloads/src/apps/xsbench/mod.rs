@@ -12,11 +12,7 @@ use isotherm_core::{Bytes, parameters};
 
 use self::grids::{CHANNELS, Grids, NUCLIDES, POINT_BYTES};
 use self::materials::SHARES;
-use crate::alias::AliasTable;
-use crate::presets::{paper, test};
-use crate::random::{Random, mix};
-use crate::registry::{Built, ObjectSize, Workload};
-use crate::{Memory, Program, Token};
+use crate::{AliasTable, Built, Memory, ObjectSize, Program, Random, Token, Workload, mix, paper, test};
 
 parameters! {
     struct Settings {
