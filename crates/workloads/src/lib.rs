@@ -37,12 +37,18 @@ mod random;
 mod registry;
 mod zipf;
 
+pub(crate) use alias::AliasTable;
 pub use apps::ALL;
+pub(crate) use memory::heap::{Heap, NULL};
 pub use memory::{
     AddressSpace, Allocation, CountingMemory, Layout, Limits, Memory, MissRecorder, NativeMemory, Token,
 };
+pub(crate) use memory::{Array, LINE, LastLine, LayoutSettings, WORD};
+pub(crate) use permutation::Permutation;
 pub use presets::{PAPER_PRESET, TEST_PRESET};
+pub(crate) use presets::{Values, paper, test};
 pub use profile::PageProfile;
 pub use random::{Probability, Random, mix};
+pub(crate) use registry::Built;
 pub use registry::{ObjectSize, Program, Workload, WorkloadError, find};
 pub use zipf::Zipf;

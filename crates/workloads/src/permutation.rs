@@ -6,7 +6,6 @@
 
 use crate::random::mix;
 
-/// A bijection on `0..len`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Permutation {
     len: u64,

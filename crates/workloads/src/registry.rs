@@ -4,9 +4,8 @@ use isotherm_core::cache::Geometry;
 use isotherm_core::parameters::{Parameters, Preset, Spec};
 use isotherm_core::{Bytes, names};
 
-use crate::Memory;
 use crate::apps::ALL;
-use crate::memory::LayoutSettings;
+use crate::{LayoutSettings, Memory};
 
 /// Cache that filters a workload's accesses if its source names none: 2 MiB, the recorder's default.
 const DEFAULT_CACHE: Bytes = Bytes(2 << 20);

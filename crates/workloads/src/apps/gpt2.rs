@@ -1,25 +1,13 @@
-//! `gpt2`: text generation by a decoder-only transformer, one token at a time.
+//! `gpt2`: text generation by a decoder-only transformer, one token at a time; see
+//! `docs/reference/workloads.md`.
 //!
-//! PACT (5.1) runs GPT-2 inference without details. **Kept.** GPT-2's architecture (Radford et al., 2019) in
-//! 4-byte floats: token and position embeddings, normalisation, attention over a cache of keys and values
-//! that grows by a row for each token, a network of four times the width with GELU, residuals, and a head
-//! that reuses the token embedding, so that a token reads every weight once. Batch 1: matrices are read row
-//! by row, and each row's product gives one value. One thread loads the tensors, which are allocated in the
-//! order of the layers. Threads share rows and heads and take turns row by row.
-//!
-//! **Scale.** The width shrinks with the footprint in steps of a head (64 values). Layers and the ratios of
-//! vocabulary and context to width are those of the model with 124 million parameters. **Left out.** Trained
-//! weights (random ones of GPT-2's initialisation replace them), the tokeniser, and biases other than those
-//! of normalisation. Activations (a few KB in a core's cache) are computed but not reported. The next token
-//! is drawn from the softmax.
+//! Batch 1: a token reads every matrix row by row; threads share rows and heads and take turns row by row.
+//! **Left out.** The tokeniser, biases other than those of normalisation, and reports of activations (a few
+//! KB in a core's cache). The next token is drawn from the softmax.
 
 use isotherm_core::{Bytes, parameters};
 
-use crate::memory::Array;
-use crate::presets::{paper, test};
-use crate::random::{Random, mix};
-use crate::registry::{Built, ObjectSize, Workload};
-use crate::{Memory, Program, Token};
+use crate::{Array, Built, Memory, ObjectSize, Program, Random, Token, Workload, mix, paper, test};
 
 /// Values of a head in every GPT-2.
 const HEAD: usize = 64;
@@ -276,7 +264,7 @@ impl Layer {
         let (query, rest) = mixed.split_at(width);
         let own = position * width..(position + 1) * width;
         for (cache, new) in [(&mut self.keys, &rest[..width]), (&mut self.values, &rest[width..])] {
-            cache.values_mut()[own.clone()].copy_from_slice(new);
+            cache[own.clone()].copy_from_slice(new);
             cache.store_run(memory, own.clone(), Token::NONE);
         }
         let mut attended = vec![0.0; width];
@@ -313,7 +301,6 @@ fn gelu(value: f32) -> f32 {
     0.5 * value * (1.0 + inner.tanh())
 }
 
-/// Draws a token by its probability.
 fn draw(mut scores: Vec<f32>, random: &mut Random) -> usize {
     softmax(&mut scores);
     let mut left = (random.bits() >> 40) as f32 / (1u32 << 24) as f32;
@@ -356,10 +343,10 @@ mod tests {
         let memory = &mut CountingMemory::default();
         let width = SHAPE.width;
         let times = |matrix: &Matrix, vector: &[f32]| -> Vec<f32> {
-            let rows = matrix.values.values().chunks(matrix.columns);
+            let rows = matrix.values.chunks(matrix.columns);
             rows.map(|row| row.iter().zip(vector).map(|(a, b)| a * b).sum()).collect()
         };
-        let row = |matrix: &Matrix, row| matrix.values.values()[matrix.row(row)].to_vec();
+        let row = |matrix: &Matrix, row| matrix.values[matrix.row(row)].to_vec();
         let add = |a: &mut Vec<f32>, b: Vec<f32>| a.iter_mut().zip(b).for_each(|(a, b)| *a += b);
         let mut states: Vec<Vec<f32>> = text.iter().map(|&token| row(&model.embedding, token)).collect();
         states.iter_mut().enumerate().for_each(|(place, state)| add(state, row(&model.positions, place)));

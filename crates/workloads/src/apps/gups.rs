@@ -1,28 +1,17 @@
-//! GUPS with a hot region: random read-modify-write updates of a table of 8-byte words.
-//!
-//! HPCC RandomAccess updates words drawn uniformly from the whole table. HeMem confined most updates to a hot
-//! region, and NeoMem (VI-D, Fig. 16) took that over: 90 % of accesses fall into the region, 10 % uniformly
-//! on the whole table, and then the region suddenly moves. **Kept.** One thread initialises the table front
-//! to back, so first touch places it in address order. An update loads a word and stores it back; its address
-//! comes from a generator and not from memory. **Left out.** HPCC's batches of 1,024 look-ahead updates:
-//! updates here are independent anyway.
-//!
-//! PACT (2.2) alternates phases of sequential and of random updates, half of the updates each
-//! (`pattern=alternating`, preset `pact`). In a sequential phase each thread updates its own part of the
-//! table.
+//! GUPS with a hot region: random read-modify-write updates of a table of 8-byte words; see
+//! `docs/reference/workloads.md`.
 //!
 //! The table is divided into slots of the region's size; the region takes a seeded random sequence of
-//! different slots.
+//! different slots. With `pattern=alternating` (PACT 2.2), sequential phases, in which each thread updates
+//! its own part, alternate with random ones.
 
 use isotherm_core::parameters::Preset;
 use isotherm_core::{Bytes, choices, parameters};
 
-use crate::memory::WORD;
-use crate::permutation::Permutation;
-use crate::presets::{paper, test};
-use crate::random::{Probability, Random, mix};
-use crate::registry::{Built, ObjectSize, Workload};
-use crate::{Memory, Program, Token};
+use crate::{
+    Built, Memory, ObjectSize, Permutation, Probability, Program, Random, Token, WORD, Workload, mix, paper,
+    test,
+};
 
 /// Instructions of an update beside its load and store: the generator's steps, the mask, the exclusive or.
 const UPDATE_INSTRUCTIONS: u32 = 8;
@@ -111,13 +100,11 @@ impl Gups {
         Ok(Self { settings, words, hot_words, hot_share, seed })
     }
 
-    /// Returns the first word of the hot region in a phase of the run.
     fn hot_start(&self, phase: u64) -> u64 {
         let slots = self.words / self.hot_words;
         Permutation::new(slots, mix(self.seed)).at(phase % slots) * self.hot_words
     }
 
-    /// Returns a phase's updates: equal shares of the run's.
     fn phase(&self, phase: u64) -> std::ops::Range<u64> {
         let start = |phase: u64| {
             (u128::from(self.settings.operations) * u128::from(phase) / u128::from(self.settings.moves + 1))

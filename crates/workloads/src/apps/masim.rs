@@ -1,26 +1,17 @@
-//! masim: reads of equal frequency in patterns of very different cost.
+//! masim: reads of equal frequency in patterns of very different cost, after DAMON's and PACT's (2.2); see
+//! `docs/reference/workloads.md`.
 //!
-//! DAMON's masim (a simulator of memory access patterns) reads regions of memory in phases, sequentially or
-//! at random. PACT (2.2) extended it to show that frequency is not criticality: two threads read memory of
-//! the same size equally often (1.5 billion loads each), one traversing an array, the other chasing pointers
-//! in random order. That is the default here (`mixed`). Every thread has its own memory, `footprint /
-//! threads`, divided into `regions`. With `hot_share`, one region takes that share of the thread's reads, and
-//! each phase heats the next region. A region keeps its position (and chain) from visit to visit.
-//!
-//! **Kept.** A chase is one cycle through all lines of its region, in which each address depends on the value
-//! read before. After one pass of stores that fills the memory there are only reads. **Changed.** Phases are
-//! counted in reads, not timed. With `processes` each thread is a process with its own address space, as in
-//! PACT's colocated pair (5.9).
+//! Every thread has its own memory, `footprint / threads`, divided into `regions`. A region keeps its
+//! position (and chain) from visit to visit. With `processes` each thread is a process with its own address
+//! space, as in PACT's colocated pair (5.9).
 
 use isotherm_core::parameters::Preset;
 use isotherm_core::{Bytes, choices, parameters};
 
-use crate::memory::LINE;
-use crate::permutation::Permutation;
-use crate::presets::{paper, test};
-use crate::random::{Probability, Random, mix};
-use crate::registry::{Built, ObjectSize, Workload};
-use crate::{Memory, Program, Token};
+use crate::{
+    Built, LINE, Memory, ObjectSize, Permutation, Probability, Program, Random, Token, Workload, mix, paper,
+    test,
+};
 
 /// Reads a thread makes before the next one's turn.
 const TURN: u64 = 16;
@@ -60,7 +51,6 @@ parameters! {
     }
 }
 
-/// The order in which a region's lines are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Pattern {
     Sequential,
@@ -157,7 +147,6 @@ impl Masim {
         }
     }
 
-    /// Makes the following accesses this thread's.
     fn enter(&self, thread: u16, memory: &mut dyn Memory) {
         if self.settings.processes {
             memory.process(thread);
@@ -165,7 +154,6 @@ impl Masim {
         memory.thread(thread);
     }
 
-    /// Allocates a thread's regions and fills them.
     fn prepare(&self, thread: u16, memory: &mut dyn Memory) -> Vec<Region> {
         self.enter(thread, memory);
         let context = match self.pattern(thread) {
@@ -182,7 +170,6 @@ impl Masim {
         (0..self.settings.regions).map(prepare).collect()
     }
 
-    /// Returns the region that a read goes to.
     #[inline]
     fn choose(&self, read: u64, random: &mut Random) -> usize {
         let Settings { regions, phases, operations: reads, .. } = self.settings;

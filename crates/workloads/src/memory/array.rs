@@ -1,20 +1,35 @@
 //! An array that lives in a [`Memory`]: its values in ordinary memory, each access to them reported.
 
-use std::ops::Range;
+use std::ops::{Deref, DerefMut, Range};
 
 use prefetch_index::prefetch_index;
 
 use super::LINE;
 use crate::{Memory, Token};
 
-/// An array of values whose accesses are reported at their addresses in the memory.
-///
-/// Values lie as in the original program: an element takes `size_of::<T>()` bytes. On a
-/// [`crate::NativeMemory`] the same source therefore makes the same accesses to real memory.
+/// Values whose accesses are reported at their addresses in the memory. They lie as in the original program:
+/// an element takes `size_of::<T>()` bytes.
 #[derive(Debug, Clone)]
 pub(crate) struct Array<T> {
     start: u64,
     values: Vec<T>,
+}
+
+/// The values, unreported: for what the original keeps in registers or does before the run.
+impl<T> Deref for Array<T> {
+    type Target = [T];
+
+    #[inline]
+    fn deref(&self) -> &[T] {
+        &self.values
+    }
+}
+
+impl<T> DerefMut for Array<T> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut [T] {
+        &mut self.values
+    }
 }
 
 impl<T: Copy> Array<T> {
@@ -31,23 +46,10 @@ impl<T: Copy> Array<T> {
         Self { start, values }
     }
 
-    pub(crate) fn len(&self) -> usize {
-        self.values.len()
-    }
-
     /// Returns the address of an element, or of the end.
     #[inline]
     pub(crate) fn address(&self, index: usize) -> u64 {
         self.start + (index * size_of::<T>()) as u64
-    }
-
-    /// Returns the values, unreported: for what the original keeps in registers or does before the run.
-    pub(crate) fn values(&self) -> &[T] {
-        &self.values
-    }
-
-    pub(crate) fn values_mut(&mut self) -> &mut [T] {
-        &mut self.values
     }
 
     /// Reads an element ahead of its use, unreported; the following instructions wait for all such reads.

@@ -25,7 +25,6 @@ fn set_of(line: u64) -> usize {
     (line.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize % REMEMBERED
 }
 
-/// The misses of one thread.
 #[derive(Debug, Clone)]
 pub(crate) struct Dataflow {
     thread: u16,
@@ -50,7 +49,6 @@ impl Dataflow {
         }
     }
 
-    /// Lets `count` instructions pass.
     #[inline]
     pub(crate) fn execute(&mut self, count: u64) {
         self.instructions += count;

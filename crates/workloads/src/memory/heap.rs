@@ -1,9 +1,7 @@
 //! A heap on a [`Memory`]: objects allocated one by one, at the addresses that the memory gives.
 //!
-//! Pointers between objects are those addresses. The values lie in one block of ordinary memory that mirrors
-//! the address space from the first object on, page by page and line by line. So the same source, run on a
-//! [`crate::NativeMemory`], makes the same accesses to real memory, with every object's size and allocation
-//! site visible.
+//! Pointers between objects are those addresses. One block of ordinary memory mirrors the address space, page
+//! by page and line by line, so that on a [`crate::NativeMemory`] the same source makes the same accesses.
 
 use prefetch_index::prefetch_index;
 
@@ -93,7 +91,6 @@ impl Heap {
         &mut self.words[index..index + count as usize]
     }
 
-    /// Reads the word at `address`, which came with the value `after`.
     #[inline]
     pub(crate) fn load(&self, memory: &mut dyn Memory, address: u64, after: Token) -> (u64, Token) {
         (self.word(address), memory.load(address, after))
@@ -116,7 +113,6 @@ impl Heap {
         memory.load_range(address, bytes, after)
     }
 
-    /// Writes the word at `address`.
     #[inline]
     pub(crate) fn store(&mut self, memory: &mut dyn Memory, address: u64, value: u64, after: Token) {
         self.set_word(address, value);

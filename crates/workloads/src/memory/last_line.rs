@@ -26,6 +26,6 @@ impl LastLine {
         if self.moves_to(array.address(index)) {
             memory.load(array.address(index), after);
         }
-        array.values()[index]
+        array[index]
     }
 }

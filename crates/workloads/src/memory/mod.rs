@@ -22,7 +22,6 @@ pub use self::native::NativeMemory;
 
 /// Bytes of a line.
 pub(crate) const LINE: u64 = 64;
-/// Bytes of a page.
 const PAGE: u64 = 4096;
 /// Bytes of a word, the unit in which objects on a heap are read and written.
 pub(crate) const WORD: u64 = 8;

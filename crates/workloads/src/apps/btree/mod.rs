@@ -1,11 +1,5 @@
-//! `btree`: a B+-tree index of records, built in random order and then read at random.
-//!
-//! Memtis, NeoMem and Jenga ran Mitosis' `btree` (mitosis-project, after A. Aviram's B+ tree). **Kept.** Its
-//! data structures with their sizes and allocation sites: elements of 64 B in one array with shuffled keys,
-//! records of 32 B and nodes of 56 B from slabs of 1 MiB, key and pointer arrays of a line each, allocated
-//! separately for leaves and inner nodes, order 6. One thread loads in the shuffled order. Lookups are
-//! uniform over twice the keys, of which every other one exists; a hit counts in the record and reads the
-//! element. Jenga (3.1): 200 million records, 2 billion random reads.
+//! `btree`: a B+-tree index of records, built in random order and then read at random; see
+//! `docs/reference/workloads.md`.
 //!
 //! **Left out.** The second of an insertion's two descents (all hits), the temporary arrays of a split
 //! (always the same lines), the generator's shared state, and the line that glibc leaves free after each key
@@ -18,19 +12,13 @@ use isotherm_core::{Bytes, parameters};
 
 use self::slab::Slab;
 use self::tree::{AHEAD, ARRAY, NODE, Tree};
-use crate::memory::heap::Heap;
-use crate::presets::{paper, test};
-use crate::random::Random;
-use crate::registry::{Built, ObjectSize, Workload};
-use crate::{Memory, Program, Token};
+use crate::{Built, Heap, Memory, ObjectSize, Program, Random, Token, Workload, paper, test};
 
 /// Bytes of an element: key, counter, value and payload.
 const ELEMENT: u64 = 64;
-/// Offset of an element's value.
 const VALUE: u64 = 16;
 /// Bytes of a record: the element's address, a link, flags, a counter.
 const RECORD: u64 = 32;
-/// Offset of a record's counter.
 const COUNTER: u64 = 24;
 /// Keys are this far apart.
 const STRIDE: u64 = 2;
@@ -94,7 +82,6 @@ fn build(settings: Settings, seed: u64) -> Built {
 }
 
 impl BTree {
-    /// Returns the array of elements with their keys shuffled.
     fn make_elements(&self, random: &mut Random, heap: &mut Heap, memory: &mut dyn Memory) -> u64 {
         let elements = heap.allocate(memory, self.records * ELEMENT, "btree elements");
         for index in 0..self.records {

@@ -1,10 +1,7 @@
 //! The benchmark's allocator of nodes and records: slabs of 1 MiB, with a list of free objects through them.
 
-use crate::memory::WORD;
-use crate::memory::heap::{Heap, NULL};
-use crate::{Memory, Token};
+use crate::{Heap, Memory, NULL, Token, WORD};
 
-/// Bytes of a slab.
 pub(super) const SLAB: u64 = 1 << 20;
 
 pub(super) struct Slab {

@@ -4,9 +4,7 @@
 //! finds through a parent pointer. Searches compare keys one after the other.
 
 use super::slab::Slab;
-use crate::memory::WORD;
-use crate::memory::heap::{Heap, NULL};
-use crate::{Memory, Token};
+use crate::{Heap, Memory, NULL, Token, WORD};
 
 /// Pointers of a node (the default order). A leaf holds one key less; its last pointer is the next leaf.
 pub(super) const ORDER: u64 = 6;
@@ -111,7 +109,6 @@ impl Tree {
         std::hint::black_box(elements.fold(0, |sum, word| sum ^ word));
     }
 
-    /// Returns the record of `key`, and the name of the pointer to it.
     pub(super) fn find(&self, key: u64, heap: &Heap, memory: &mut dyn Memory) -> Option<(u64, Token)> {
         if self.root == NULL {
             return None;
@@ -214,7 +211,6 @@ impl Tree {
         self.insert_at(parent, (place, place + 1), key, right, heap, memory);
     }
 
-    /// Returns the leaf with the smallest keys, unreported.
     #[cfg(test)]
     fn first_leaf(&self, heap: &Heap) -> u64 {
         let mut node = self.root;

@@ -7,7 +7,6 @@ pub(super) const BLOCK: usize = EQUATIONS * EQUATIONS;
 /// Ratio of specific heats of air.
 const GAMMA: f64 = 1.4;
 
-/// A point's conserved quantities.
 pub(super) type State = [f64; EQUATIONS];
 
 /// Returns the state of a gas of this density, velocity and pressure.

@@ -1,7 +1,6 @@
 //! The periodic grid and how threads walk through arrays over it.
 
-use crate::memory::Array;
-use crate::{Memory, Token};
+use crate::{Array, Memory, Token};
 
 /// Points that a thread visits in its turn: a few lines of each array.
 const TURN: usize = 8;

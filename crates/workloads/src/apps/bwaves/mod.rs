@@ -1,16 +1,8 @@
 //! `bwaves`: a blast wave in three dimensions, stepped implicitly, after SPEC CPU 2017's 603.bwaves_s
-//! (Kremenetsky).
+//! (Kremenetsky); see `docs/reference/workloads.md`.
 //!
-//! **Kept.** SPEC's description of the program: the compressible flow of a gas, five equations for each
-//! point, and an implicit time step linearised to a block-heptadiagonal system, solved by BiCGstab. Each time
-//! step fills seven arrays of 5 x 5 blocks of doubles (1,400 of 1,760 bytes for each point), each iteration
-//! reads them twice, and it reads vectors of five doubles at the point and its six neighbours. The first
-//! index runs fastest, edges are periodic, and threads take planes as in OpenMP's static schedule, in turns
-//! of 8 points.
-//!
-//! **Reduced.** Central differences and one constant viscosity replace the original's viscous terms, and a
-//! cube its grids; the tolerance is 1e-6. One thread computes the values; each loop's accesses are reported
-//! afterwards.
+//! Blocks take 1,400 of 1,760 bytes for each point. The first index runs fastest, edges are periodic, and
+//! threads take planes as in OpenMP's static schedule, in turns of 8 points.
 
 mod flow;
 mod grid;
@@ -20,10 +12,7 @@ use isotherm_core::{Bytes, parameters};
 
 use self::grid::Grid;
 use self::solver::{POINT_BYTES, Solver};
-use crate::presets::{paper, test};
-use crate::random::Random;
-use crate::registry::{Built, ObjectSize, Workload};
-use crate::{Memory, Program};
+use crate::{Built, Memory, ObjectSize, Program, Random, Workload, paper, test};
 
 parameters! {
     struct Settings {

@@ -2,9 +2,7 @@
 
 use super::flow::{BLOCK, EQUATIONS, State, flux, jacobian, state};
 use super::grid::Grid;
-use crate::Memory;
-use crate::memory::Array;
-use crate::random::Random;
+use crate::{Array, Memory, Random};
 
 /// Time step and viscosity, in units of the grid's spacing and the reference density and pressure.
 const STEP: f64 = 0.25;
@@ -18,7 +16,6 @@ const PRODUCT_INSTRUCTIONS: u32 = 400;
 const VECTOR_INSTRUCTIONS: u32 = 20;
 const ASSEMBLY_INSTRUCTIONS: u32 = 700;
 
-/// The field, the linear system of a time step and BiCGstab's vectors.
 pub(super) struct Solver {
     grid: Grid,
     q: Array<f64>,
@@ -67,7 +64,7 @@ impl Solver {
     pub(super) fn advance(&mut self, tolerance: f64, memory: &mut dyn Memory) -> u32 {
         self.assemble(memory);
         let iterations = self.solve(tolerance, memory);
-        for (q, change) in self.q.values_mut().iter_mut().zip(self.change.values()) {
+        for (q, change) in self.q.iter_mut().zip(self.change.iter()) {
             *q += change;
         }
         self.grid.sweep(memory, &[&self.q, &self.change], &[], &[&self.q], VECTOR_INSTRUCTIONS);
@@ -75,10 +72,9 @@ impl Solver {
     }
 
     fn state(&self, point: usize) -> State {
-        std::array::from_fn(|equation| self.q.values()[point * EQUATIONS + equation])
+        std::array::from_fn(|equation| self.q[point * EQUATIONS + equation])
     }
 
-    /// Computes the right-hand side and the blocks of the linearised step.
     fn assemble(&mut self, memory: &mut dyn Memory) {
         for point in 0..self.grid.points() {
             let here = self.state(point);
@@ -93,7 +89,7 @@ impl Solver {
                 }
                 put_block(&mut self.blocks[1 + side], point, -VISCOSITY, Some(&jacobian(&there, axis)), sign);
             }
-            self.right.values_mut()[point * EQUATIONS..][..EQUATIONS].copy_from_slice(&right);
+            self.right[point * EQUATIONS..][..EQUATIONS].copy_from_slice(&right);
         }
         self.grid.sweep(memory, &[], &[&self.q], &[&self.right], ASSEMBLY_INSTRUCTIONS / 2);
         let blocks: Vec<_> = self.blocks.iter().collect();
@@ -103,9 +99,9 @@ impl Solver {
     /// Solves for the change of the field by BiCGstab until the residual has shrunk to `tolerance`.
     fn solve(&mut self, tolerance: f64, memory: &mut dyn Memory) -> u32 {
         let grid = self.grid;
-        self.change.values_mut().fill(0.0);
+        self.change.fill(0.0);
         for target in [&mut self.residual, &mut self.shadow, &mut self.direction] {
-            target.values_mut().copy_from_slice(self.right.values());
+            target.copy_from_slice(&self.right);
         }
         let written = [&self.change, &self.residual, &self.shadow, &self.direction];
         grid.sweep(memory, &[&self.right], &[], &written, VECTOR_INSTRUCTIONS);
@@ -118,16 +114,16 @@ impl Solver {
             product(&grid, &self.blocks, &self.direction, &mut self.image, memory);
             let alpha = rho / dot(&self.shadow, &self.image);
             grid.sweep(memory, &[&self.shadow, &self.image], &[], &[], VECTOR_INSTRUCTIONS);
-            combine(&mut self.half, |at| self.residual.values()[at] - alpha * self.image.values()[at]);
+            combine(&mut self.half, |at| self.residual[at] - alpha * self.image[at]);
             grid.sweep(memory, &[&self.residual, &self.image], &[], &[&self.half], VECTOR_INSTRUCTIONS);
             product(&grid, &self.blocks, &self.half, &mut self.half_image, memory);
             let omega = dot(&self.half_image, &self.half) / dot(&self.half_image, &self.half_image);
             grid.sweep(memory, &[&self.half_image, &self.half], &[], &[], VECTOR_INSTRUCTIONS);
-            let (direction, half) = (self.direction.values(), self.half.values());
-            for (at, change) in self.change.values_mut().iter_mut().enumerate() {
+            let (direction, half) = (&self.direction, &self.half);
+            for (at, change) in self.change.iter_mut().enumerate() {
                 *change += alpha * direction[at] + omega * half[at];
             }
-            combine(&mut self.residual, |at| half[at] - omega * self.half_image.values()[at]);
+            combine(&mut self.residual, |at| half[at] - omega * self.half_image[at]);
             let read = [&self.change, &self.direction, &self.half, &self.half_image, &self.shadow];
             grid.sweep(memory, &read, &[], &[&self.change, &self.residual], 3 * VECTOR_INSTRUCTIONS);
             if dot(&self.residual, &self.residual) <= tolerance * tolerance * first {
@@ -135,8 +131,8 @@ impl Solver {
             }
             let before = std::mem::replace(&mut rho, dot(&self.shadow, &self.residual));
             let beta = rho / before * (alpha / omega);
-            let (residual, image) = (self.residual.values(), self.image.values());
-            for (at, direction) in self.direction.values_mut().iter_mut().enumerate() {
+            let (residual, image) = (&self.residual, &self.image);
+            for (at, direction) in self.direction.iter_mut().enumerate() {
                 *direction = residual[at] + beta * (*direction - omega * image[at]);
             }
             let read = [&self.residual, &self.direction, &self.image];
@@ -148,14 +144,13 @@ impl Solver {
 
 /// Writes a block: `diagonal` on its diagonal plus `factor` times `rows`.
 fn put_block(blocks: &mut Array<f64>, point: usize, diagonal: f64, rows: Option<&[f64; BLOCK]>, factor: f64) {
-    let block = &mut blocks.values_mut()[point * BLOCK..][..BLOCK];
+    let block = &mut blocks[point * BLOCK..][..BLOCK];
     for (at, value) in block.iter_mut().enumerate() {
         *value = rows.map_or(0.0, |rows| factor * rows[at]);
         *value += if at % (EQUATIONS + 1) == 0 { diagonal } else { 0.0 };
     }
 }
 
-/// Multiplies the matrix of blocks by a vector.
 fn product(
     grid: &Grid,
     blocks: &[Array<f64>],
@@ -163,11 +158,11 @@ fn product(
     to: &mut Array<f64>,
     memory: &mut dyn Memory,
 ) {
-    let values = from.values();
+    let values: &[f64] = from;
     for point in 0..grid.points() {
         let mut sum = [0.0; EQUATIONS];
         let mut add = |blocks: &Array<f64>, other: usize| {
-            let rows = &blocks.values()[point * BLOCK..][..BLOCK];
+            let rows = &blocks[point * BLOCK..][..BLOCK];
             let vector = &values[other * EQUATIONS..][..EQUATIONS];
             for (sum, row) in sum.iter_mut().zip(rows.chunks_exact(EQUATIONS)) {
                 *sum += row.iter().zip(vector).map(|(a, b)| a * b).sum::<f64>();
@@ -177,18 +172,18 @@ fn product(
         for (blocks, neighbour) in blocks[1..].iter().zip(grid.neighbours(point)) {
             add(blocks, neighbour);
         }
-        to.values_mut()[point * EQUATIONS..][..EQUATIONS].copy_from_slice(&sum);
+        to[point * EQUATIONS..][..EQUATIONS].copy_from_slice(&sum);
     }
     let read: Vec<_> = blocks.iter().collect();
     grid.sweep(memory, &read, &[from], &[to], PRODUCT_INSTRUCTIONS);
 }
 
 fn dot(a: &Array<f64>, b: &Array<f64>) -> f64 {
-    a.values().iter().zip(b.values()).map(|(a, b)| a * b).sum()
+    a.iter().zip(b.iter()).map(|(a, b)| a * b).sum()
 }
 
 fn combine(target: &mut Array<f64>, value: impl Fn(usize) -> f64) {
-    target.values_mut().iter_mut().enumerate().for_each(|(at, target)| *target = value(at));
+    target.iter_mut().enumerate().for_each(|(at, target)| *target = value(at));
 }
 
 #[cfg(test)]
@@ -210,11 +205,11 @@ mod tests {
             let columns = std::iter::once(point).chain(neighbours);
             for (blocks, other) in solver.blocks.iter().zip(columns) {
                 for at in 0..BLOCK {
-                    rows[point * 5 + at / 5][other * 5 + at % 5] += blocks.values()[point * BLOCK + at];
+                    rows[point * 5 + at / 5][other * 5 + at % 5] += blocks[point * BLOCK + at];
                 }
             }
         }
-        rows.iter_mut().zip(solver.right.values()).for_each(|(row, right)| row[unknowns] = *right);
+        rows.iter_mut().zip(solver.right.iter()).for_each(|(row, right)| row[unknowns] = *right);
         for pivot in 0..unknowns {
             let best =
                 (pivot..unknowns).max_by(|&a, &b| rows[a][pivot].abs().total_cmp(&rows[b][pivot].abs()));
@@ -233,7 +228,7 @@ mod tests {
         let (mut solver, mut memory) = solver(3);
         solver.assemble(&mut memory);
         solver.solve(1e-12, &mut memory);
-        for (found, expected) in solver.change.values().iter().zip(dense(&solver)) {
+        for (found, expected) in solver.change.iter().zip(dense(&solver)) {
             assert!((found - expected).abs() < 1e-9, "{found} {expected}");
         }
     }
@@ -241,9 +236,9 @@ mod tests {
     #[test]
     fn a_blast_spreads_and_mass_and_energy_stay() {
         let (mut solver, mut memory) = solver(8);
-        let sum = |solver: &Solver, equation| solver.q.values().iter().skip(equation).step_by(5).sum::<f64>();
+        let sum = |solver: &Solver, equation| solver.q.iter().skip(equation).step_by(5).sum::<f64>();
         let before = [0, 4].map(|equation| sum(&solver, equation));
-        let peak = |solver: &Solver| solver.q.values().iter().skip(4).step_by(5).copied().fold(0.0, f64::max);
+        let peak = |solver: &Solver| solver.q.iter().skip(4).step_by(5).copied().fold(0.0, f64::max);
         let height = peak(&solver);
         (0..4).for_each(|_| assert!(solver.advance(1e-10, &mut memory) < 60));
         let after = [0, 4].map(|equation| sum(&solver, equation));

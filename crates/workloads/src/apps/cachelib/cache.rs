@@ -6,7 +6,6 @@ use super::lru::Lists;
 use super::slabs::Slabs;
 use crate::{Memory, Token};
 
-/// A key-value cache in CacheLib's shape.
 #[derive(Debug)]
 pub(super) struct Cache {
     items: Vec<Item>,

@@ -1,21 +1,14 @@
 //! The client: the benchmark's own memory, from which each request comes.
 //!
-//! CacheLib's benchmark makes its requests beforehand. A long array holds the key's number of each request,
-//! drawn from the popularity; a request takes a random entry. The number leads to a request object, then to
-//! the key's string, to the characters (on the heap if there are more than 15) and, for an insertion, to the
-//! value's size. Keys are numbered by popularity, so request objects of hot keys are neighbours, while their
-//! characters lie where the heap put them.
-//!
-//! The array's contents are not stored here: drawing a uniform entry and, independently, a key from the
-//! popularity gives the same requests and touches the same pages equally often.
+//! A request takes a random entry of a long array, which leads to a request object, to the key's string, to
+//! its characters (on the heap if there are more than 15) and, for an insertion, to the value's size. Keys
+//! are numbered by popularity, so request objects of hot keys are neighbours, while their characters lie
+//! where the heap put them. The array's contents are not stored: a uniform entry and an independent key touch
+//! the same pages equally often.
 
 use super::item::Key;
-use crate::alias::AliasTable;
-use crate::permutation::Permutation;
-use crate::random::Random;
-use crate::{Memory, Token};
+use crate::{AliasTable, Memory, Permutation, Random, Token};
 
-/// Bytes of an entry of the request array.
 const ENTRY: u64 = 4;
 /// Bytes of a request object: key, size range, operation, time to live, identifier, a map of features.
 const REQUEST: u64 = 128;
@@ -32,7 +25,6 @@ const HASH_INSTRUCTIONS: u32 = 100;
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Request {
-    /// The key's number: its rank by popularity.
     pub key: Key,
     /// Name of the value that the key's characters came with.
     pub token: Token,
@@ -84,12 +76,10 @@ impl Client {
         }
     }
 
-    /// Returns the number of a key, drawn from the popularity.
     pub(super) fn draw(&self, random: &mut Random) -> u64 {
         u64::from(self.popularity.draw(random))
     }
 
-    /// Returns a place in the request array.
     pub(super) fn draw_entry(&self, random: &mut Random) -> u64 {
         random.below(self.entries)
     }

@@ -5,12 +5,10 @@ use crate::{Memory, Token};
 
 /// Bytes of a bucket: a compressed pointer.
 const BUCKET: u64 = 4;
-/// Bytes of a lock.
 const LOCK: u64 = 8;
 /// Buckets that share a lock (CacheLib's benchmark: 2^22 buckets, 2^20 locks).
 const BUCKETS_PER_LOCK: u64 = 4;
 
-/// A chained hash table over items.
 #[derive(Debug)]
 pub(super) struct Index {
     buckets: Vec<u32>,

@@ -1,25 +1,9 @@
-//! `cachelib-cdn` and `cachelib-social`: a look-aside key-value cache in CacheLib's shape, under its
-//! benchmark's content-delivery and social-graph workload. They differ in the tables of `shape` and the
-//! defaults of `settings`.
+//! `cachelib-cdn` and `cachelib-social`: a look-aside key-value cache in CacheLib's shape; see
+//! `docs/reference/workloads.md`. They differ in the tables of `shape` and the defaults of `settings`.
 //!
-//! **Kept.** The structures and what a request does to them: a chained hash table of compressed pointers with
-//! striped locks; items with header, key and value in slabs of allocation classes; an LRU list for each
-//! class, in which a hit moves its item only after a refresh time; eviction from its tail; insertion of the
-//! whole value on a miss (look-aside); the client's own memory. A hit reads header and key but not the value,
-//! upstream's default (`touch_value`). Popularity, sizes and the share of lone gets (a get of a fresh key,
-//! which misses and is inserted) follow upstream's tables. Sixteen threads take turns request by request.
-//!
-//! **Scale.** There are fewer values, of the original sizes. Popularity scales by share of ranks, index and
-//! client by bytes for each key, slabs by number where possible, the refresh time by requests for each item,
-//! and [`crate::Workload::cache`] scales the last-level cache. Objects then relate to pages as in the
-//! original, and the hottest tenth of pages keeps its share of misses (a test compares two scales). Only the
-//! very head is coarser: a single hottest key replaces many.
-//!
-//! **Warm-up.** With `populate` all keys are inserted once, in random order, before the first request
-//! (FreqTier VII-D); otherwise the cache fills by its own misses, hot keys first.
-//!
-//! **Left out.** One number (`instructions`) covers lock contention, statistics and time stamps. Chained
-//! items, the flash tier and rebalancing of slabs are off in the original's configuration.
+//! Popularity scales by share of ranks, index and client by bytes for each key, slabs by number where
+//! possible, the refresh time by requests for each item, and [`crate::Workload::cache`] scales the last-level
+//! cache, so that objects relate to pages as in the original.
 
 mod cache;
 mod client;
@@ -44,10 +28,7 @@ use self::settings::{CDN_PRESETS, CDN_SPECS, SOCIAL_PRESETS, SOCIAL_SPECS, Setti
 use self::shape::{CDN, SOCIAL, Shape};
 use self::shift::Shift;
 use self::sizing::Sizing;
-use crate::permutation::Permutation;
-use crate::random::{Random, mix};
-use crate::registry::{Built, ObjectSize, Workload};
-use crate::{Memory, Program, Token};
+use crate::{Built, Memory, ObjectSize, Permutation, Program, Random, Token, Workload, mix};
 
 struct CacheLib {
     sizing: Sizing,

@@ -1,13 +1,9 @@
-//! The popularity of keys, in two published shapes.
+//! The popularity of keys over the *share* of ranks: with fewer keys the hottest 1 % or 10 % keep their
+//! share.
 //!
-//! `upstream` is the distribution of CacheLib's benchmark: a table of equal-weight buckets over (for content
-//! delivery) 8,935,378 keys. This module keeps its cumulative shares at seven ranks and joins them by power
-//! laws: between two ranks the density falls as `rank^-a`, with `a` from the mean densities on both sides
-//! (0.74 in the head, 0.69 to the first percent, 0.4 to 1 after it; a Zipf law fitted to all ranks above 100
-//! has 0.62). `hybridtier` comes from HybridTier's artifact: normal over the range of keys.
-//!
-//! Both are defined over the *share* of ranks, so that with fewer keys the hottest 1 % or 10 % keep their
-//! share of accesses; the single hottest key then replaces many.
+//! `upstream` joins the cumulative shares of CacheLib's table (equal-weight buckets) at seven ranks by power
+//! laws: between two ranks the density falls as `rank^-a`, with `a` from the mean densities on both sides.
+//! `hybridtier` comes from HybridTier's artifact: normal over the range of keys.
 
 /// Cumulative share of accesses (second) of the hottest share of keys (first) in CacheLib's
 /// `hit_ratio/cdn/pop.json`; the first entry is the hottest key.
@@ -49,7 +45,6 @@ impl Segment {
     }
 }
 
-/// Joins cumulative shares by power laws.
 fn segments(quantiles: &[(f64, f64)]) -> Vec<Segment> {
     let mean = |pair: &[(f64, f64)]| (pair[1].1 - pair[0].1) / (pair[1].0 - pair[0].0);
     let means: Vec<f64> = quantiles.windows(2).map(mean).collect();

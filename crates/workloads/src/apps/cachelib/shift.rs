@@ -1,27 +1,19 @@
 //! The move of the hot set in the middle of a run, which redirects the request for a drawn key.
 //!
 //! FreqTier (VII-D, Fig. 11) sends all requests to the first half of keys, then to the second. HybridTier
-//! (2.3.2, Fig. 4; 6.3.1) changes the distribution so that two thirds of the hot data are no longer hot. Here
-//! that share of all keys, chosen at random, exchange popularity, each with the one half of them further
-//! down.
+//! (2.3.2, Fig. 4; 6.3.1) lets two thirds of the hot keys turn cold; here that share of all keys, chosen at
+//! random, exchange popularity, each with the one half of them further down.
 
 use crate::permutation::Permutation;
 
-/// Destination of requests over time, counted in requests.
 #[derive(Debug)]
 pub(super) enum Shift {
     /// Always the key drawn.
     Never,
     /// The first half of keys, and from `at` on the second.
-    Halves {
-        /// The request at which they move.
-        at: u64,
-        /// Half the number of keys.
-        half: u64,
-    },
+    Halves { at: u64, half: u64 },
     /// The key drawn, and from `at` on another one for some keys.
     Change {
-        /// The request at which the hot set changes.
         at: u64,
         /// Destination of each key's requests after the change.
         targets: Vec<u32>,

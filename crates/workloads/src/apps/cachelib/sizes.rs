@@ -1,7 +1,6 @@
 //! The sizes of keys and values.
 
-use crate::permutation::Permutation;
-use crate::random::mix;
+use crate::{Permutation, mix};
 
 /// Value sizes of CacheLib's `hit_ratio/cdn/sizes.json` by quantile, with the published median, 90th and 99th
 /// percentile (13,343, 77,631 and 274,239 B). The smallest is one of its small buckets; the largest makes the
@@ -9,7 +8,6 @@ use crate::random::mix;
 pub(super) const CDN_VALUES: [(f64, f64); 5] =
     [(0.0, 64.0), (0.5, 13_343.0), (0.9, 77_631.0), (0.99, 274_239.0), (1.0, 361_500.0)];
 
-/// The mean of [`CDN_VALUES`], in bytes.
 pub(super) const CDN_MEAN_VALUE: f64 = 33_024.0;
 
 /// Value sizes of `hit_ratio/graph_cache_leader_assocs/sizes.json`, likewise: percentiles 63, 895 and 24,991
@@ -17,7 +15,6 @@ pub(super) const CDN_MEAN_VALUE: f64 = 33_024.0;
 pub(super) const SOCIAL_VALUES: [(f64, f64); 5] =
     [(0.0, 15.0), (0.5, 63.0), (0.9, 895.0), (0.99, 24_991.0), (1.0, 127_800.0)];
 
-/// The mean of [`SOCIAL_VALUES`], in bytes.
 pub(super) const SOCIAL_MEAN_VALUE: f64 = 1_423.0;
 
 /// Returns the size at a quantile of 0 to 1, of a table of sizes by quantile.

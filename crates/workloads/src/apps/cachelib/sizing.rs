@@ -16,11 +16,9 @@ const CACHE_SHARE: f64 = 256.0 / 267.0;
 const ARRAY_SHARE: f64 = 0.01;
 const MIN_ARRAY: u64 = 64 << 10;
 
-/// Sizes and counts of a run, derived from the parameters.
 #[derive(Debug)]
 pub(super) struct Sizing {
     pub settings: Settings,
-    /// Bytes for items.
     pub cache: u64,
     /// Bytes of the client's array of requests.
     pub request_array: u64,
@@ -81,7 +79,6 @@ impl Sizing {
         }
     }
 
-    /// Returns how the hot set moves.
     pub(super) fn shift(&self, seed: u64) -> Shift {
         match (self.shift, self.change) {
             (0, 0) => Shift::Never,
@@ -90,7 +87,6 @@ impl Sizing {
         }
     }
 
-    /// Returns the bytes of cache, index and client.
     pub(super) fn footprint(&self) -> Bytes {
         Bytes(self.cache + self.request_array + Client::bytes(self.keys) + Index::bytes(self.buckets))
     }

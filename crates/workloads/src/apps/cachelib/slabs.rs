@@ -18,11 +18,8 @@ const SLABS: u64 = 2048;
 /// An allocation class and its LRU list.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Class {
-    /// Bytes of a chunk.
     pub chunk: u64,
-    /// The most recent item.
     pub head: u32,
-    /// The least recent item.
     pub tail: u32,
     next_chunk: u64,
     chunks_left: u64,
@@ -30,7 +27,6 @@ pub(super) struct Class {
 
 #[derive(Debug)]
 pub(super) struct Slabs {
-    /// The classes, the smallest first.
     pub classes: Vec<Class>,
     slab: u64,
     next_slab: u64,
@@ -38,7 +34,6 @@ pub(super) struct Slabs {
 }
 
 impl Slabs {
-    /// Returns the size of a slab for a cache of `bytes`.
     pub(super) fn slab_bytes(bytes: u64) -> u64 {
         (bytes / SLABS).next_power_of_two().clamp(SLAB_BOUNDS.0, SLAB_BOUNDS.1)
     }

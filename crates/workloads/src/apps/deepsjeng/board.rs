@@ -46,7 +46,6 @@ const fn shift(squares: u64, (step, mask): (i32, u64)) -> u64 {
 }
 
 impl Board {
-    /// Before the first move.
     pub(super) const START: Self =
         Self { own: 0x0000_0008_1000_0000, other: 0x0000_0010_0800_0000, second: false };
 
@@ -92,7 +91,6 @@ impl Board {
         Self { own: self.other & !turned, other: self.own | turned | 1 << square, second: !self.second }
     }
 
-    /// Creates the position after a player who cannot move.
     pub(super) fn pass(&self) -> Self {
         Self { own: self.other, other: self.own, second: !self.second }
     }
@@ -108,7 +106,6 @@ impl Board {
         sum as i16 - 64 + 20 * (corners(self.own) as i16 - corners(self.other) as i16)
     }
 
-    /// Returns the player's discs less the other's.
     pub(super) fn discs(&self) -> i16 {
         self.own.count_ones() as i16 - self.other.count_ones() as i16
     }

@@ -1,16 +1,8 @@
-//! `deepsjeng`: game-tree search with a large transposition table.
+//! `deepsjeng`: game-tree search with a large transposition table; see `docs/reference/workloads.md`.
 //!
-//! SPEC CPU 2017's 631.deepsjeng_s is a chess program (Pascutto) whose memory is almost only its
-//! transposition table: 7 GB. **Kept.** The source of its misses: alpha-beta search with iterative deepening.
-//! On entering a position it looks up the Zobrist key (one bucket of four 16-byte entries on a line, at a
-//! random place) and takes the best move of an earlier visit first; on leaving it stores value, bound, depth
-//! and best move over the shallowest or oldest entry. The table is cleared front to back before. Several
-//! games are played with one table, by one thread.
-//!
-//! **Changed.** The game is Othello on bitboards with its full rules, not chess: keys are random and
-//! positions repeat by transposition in both. `instructions` for each position cover chess' longer evaluation
-//! and move generation. **Left out.** The small tables (pawns, history, killer moves), which stay in the
-//! caches, and selective search.
+//! On entering a position it looks up the Zobrist key and takes the best move of an earlier visit first; on
+//! leaving it stores value, bound, depth and best move over the shallowest or oldest entry. The table is
+//! cleared front to back before. One thread plays several games with one table.
 
 mod board;
 mod table;
@@ -21,10 +13,7 @@ use isotherm_core::{Bytes, parameters};
 use self::board::{Board, nth};
 use self::table::{BUCKET_BYTES, Bound, Entry, Table};
 use self::zobrist::Zobrist;
-use crate::presets::{paper, test};
-use crate::random::{Random, mix};
-use crate::registry::{Built, ObjectSize, Workload};
-use crate::{Memory, Program};
+use crate::{Built, Memory, ObjectSize, Program, Random, Workload, mix, paper, test};
 
 /// Most moves played ahead of their search, so that their buckets are on the way; a power of two.
 const AHEAD: usize = 8;
@@ -32,7 +21,6 @@ const AHEAD: usize = 8;
 const FIRST_AHEAD: usize = 4;
 /// Moves added after each search: the longer it goes on, the less likely it is to end soon.
 const MORE_AHEAD: usize = 2;
-/// Largest depth of a search.
 const MAX_DEPTH: usize = 30;
 /// Beyond every value of a position.
 const INFINITE: i16 = 30_000;

@@ -23,7 +23,6 @@ pub(super) enum Bound {
     AtMost,
 }
 
-/// Result of an earlier visit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Entry {
     pub(super) key: u64,
@@ -101,7 +100,6 @@ impl Table {
         [0, 1, 2, 3].map(|at: usize| entries[at])
     }
 
-    /// Asks for a key's bucket ahead of its use.
     #[inline]
     pub(super) fn read_ahead(&self, key: u64) {
         prefetch_index(&self.bytes[..], self.place(key));

@@ -1,25 +1,17 @@
-//! `flexkvs`: a key-value store as a log of items, with a contiguous hot set that moves.
-//!
-//! HeMem and Jenga (3.1) ran FlexKVS under its benchmark `kvsbench`: reads only, 90 % of them to 20 % of the
-//! items, which lie together (4 GB of 20), and from midway to another contiguous fifth. **Kept.** Buckets of
-//! a line with five pointers, hashes and a lock that every read takes; items of a header, a 32-byte key and
-//! the value in a log of 2 MiB segments, in the order of loading; the reference count that a read writes; the
-//! read of the whole value. The other 10 % of reads go to items outside the hot set.
+//! `flexkvs`: a key-value store as a log of items, with a contiguous hot set that moves; see
+//! `docs/reference/workloads.md`.
 //!
 //! **Left out.** The network, responses (they stay in the cache), segment cleaning (nothing is overwritten),
-//! and parallel loading: one thread loads in the order of keys, so that a range of keys is a range of the
-//! log. The number of buckets is unpublished; here the power of two that gives 1.25 to 2.5 items for each, so
-//! that chains are rare.
+//! and parallel loading: one thread loads, so that a range of keys is a range of the log. The number of
+//! buckets is unpublished; here the power of two that gives 1.25 to 2.5 items for each, so that chains are
+//! rare.
 
 mod store;
 
 use isotherm_core::{Bytes, parameters};
 
 use self::store::{BUCKET, HEADER, KEY, SEGMENT, Store};
-use crate::presets::{paper, test};
-use crate::random::{Probability, Random};
-use crate::registry::{Built, ObjectSize, Workload};
-use crate::{Memory, Program};
+use crate::{Built, Memory, ObjectSize, Probability, Program, Random, Workload, paper, test};
 
 /// Items for each two buckets, at most.
 const ITEMS_PER_BUCKET_PAIR: u64 = 5;

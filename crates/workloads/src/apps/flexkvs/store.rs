@@ -3,14 +3,10 @@
 //! A bucket holds five item pointers with their hashes and a lock; further items are chained behind the
 //! fifth.
 
-use crate::memory::WORD;
-use crate::memory::heap::{Heap, NULL};
-use crate::random::mix;
-use crate::{Memory, Token};
+use crate::{Heap, Memory, NULL, Token, WORD, mix};
 
 /// Items that a bucket points to.
 const DIRECT: u64 = 5;
-/// Bytes of a bucket.
 pub(super) const BUCKET: u64 = 64;
 /// Bytes of a log segment (FlexKVS' default).
 pub(super) const SEGMENT: u64 = 2 << 20;
@@ -52,7 +48,6 @@ impl Store {
         HEADER + KEY + self.value
     }
 
-    /// Makes room at the end of the log.
     fn append(&mut self, memory: &mut dyn Memory) -> u64 {
         if self.filled + self.item() > SEGMENT {
             self.segment = self.heap.allocate(memory, SEGMENT, "flexkvs log segment");

@@ -12,9 +12,7 @@ use super::frontier::{Bitmap, SlidingQueue};
 use super::kernel::{Kernel, Reference, Size, Sources};
 use super::schedule::Threads;
 use super::settings::{THREADS, degree, gap, paper_graph, scale, trials};
-use crate::memory::Array;
-use crate::presets::test;
-use crate::{Memory, Token};
+use crate::{Array, Memory, Token, test};
 
 /// Vertices of a frontier that a thread takes at once.
 const CHUNK: usize = 64;
@@ -62,21 +60,18 @@ impl Betweenness {
         levels
     }
 
-    /// Reads ahead what a search needs of a neighbour.
     #[inline]
     fn read_search(&self, neighbour: usize) {
         self.depths.read_ahead(neighbour);
         self.paths.read_ahead(neighbour);
     }
 
-    /// Reads ahead what the sums need of a neighbour.
     #[inline]
     fn read_sums(&self, neighbour: usize) {
         self.paths.read_ahead(neighbour);
         self.dependencies.read_ahead(neighbour);
     }
 
-    /// Visits the neighbours of the window, which get this depth.
     fn expand(&mut self, memory: &mut dyn Memory, graph: &Graph<u32>, depth: i32) {
         let (window, mut line) = (self.queue.window(), Token::NONE);
         for (thread, range) in self.threads.dynamic(window.len(), CHUNK) {
@@ -108,7 +103,6 @@ impl Betweenness {
         }
     }
 
-    /// Adds up the dependencies of a level's vertices.
     fn accumulate(&mut self, memory: &mut dyn Memory, graph: &Graph<u32>, level: Range<usize>) {
         let mut line = Token::NONE;
         for (thread, range) in self.threads.dynamic(level.len(), CHUNK) {
@@ -138,7 +132,6 @@ impl Betweenness {
         }
     }
 
-    /// Divides all scores by the largest.
     fn normalise(&mut self, memory: &mut dyn Memory) {
         let mut largest = 0f32;
         let vertices = self.scores.len();
@@ -154,7 +147,7 @@ impl Betweenness {
 
 /// Sets all elements to `value`, front to back.
 fn fill<T: Copy>(array: &mut Array<T>, memory: &mut dyn Memory, value: T) {
-    array.values_mut().fill(value);
+    array.fill(value);
     array.store_run(memory, 0..array.len(), Token::NONE);
 }
 
@@ -263,7 +256,7 @@ mod tests {
                 expected.iter_mut().zip(dependencies(graph, source)).for_each(|(sum, more)| *sum += more);
             }
             let largest = expected.iter().copied().fold(0.0, f64::max);
-            for (score, expected) in bc.scores.values().iter().zip(&expected) {
+            for (score, expected) in bc.scores.iter().zip(&expected) {
                 assert!(
                     (f64::from(*score) - expected / largest).abs() < 1e-4,
                     "{score} instead of {expected} / {largest}"

@@ -13,15 +13,12 @@ use super::frontier::{Bitmap, SlidingQueue};
 use super::kernel::{Kernel, Reference, Size, Sources};
 use super::schedule::Threads;
 use super::settings::{THREADS, degree, gap, paper_graph, scale, trials};
-use crate::memory::Array;
-use crate::presets::test;
-use crate::{Memory, Token};
+use crate::{Array, Memory, Token, test};
 
 /// Top-down to bottom-up: when the frontier's edges are more than this part of the unexplored ones.
 const ALPHA: i64 = 15;
 /// Bottom-up to top-down: when the frontier is smaller than this part of the vertices.
 const BETA: usize = 18;
-/// Vertices that a thread takes at once bottom-up.
 const CHUNK: usize = 1024;
 
 parameters! {
@@ -91,7 +88,7 @@ impl Bfs {
             }
             for vertex in range {
                 if vertex.is_multiple_of(AHEAD) {
-                    let unvisited = |vertex: usize| self.parents.values()[vertex] < 0;
+                    let unvisited = |vertex: usize| self.parents[vertex] < 0;
                     graph.read_first_ahead(memory, vertex, unvisited, |other| self.front.read_ahead(other));
                 }
                 if self.parents.load_next(memory, vertex).0 >= 0 {
@@ -228,7 +225,7 @@ mod tests {
                 let source = sources.pick(graph);
                 bfs.search(memory, graph, source);
                 let distances = distances(graph, source);
-                for (vertex, &parent) in (0u32..).zip(bfs.parents.values()) {
+                for (vertex, &parent) in (0u32..).zip(bfs.parents.iter()) {
                     let distance = distances[vertex as usize];
                     match distance {
                         -1 => assert_eq!(parent, -1),

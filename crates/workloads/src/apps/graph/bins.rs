@@ -3,7 +3,6 @@
 
 use crate::{Memory, Token};
 
-/// Bytes of a vertex.
 const VERTEX: u64 = 4;
 
 /// Freed vectors by the logarithm of their capacity.
@@ -65,7 +64,6 @@ impl Bin {
         std::mem::take(&mut self.vertices)
     }
 
-    /// Gives its memory back.
     pub(crate) fn release(&mut self, heap: &mut Heap) {
         heap.release(self.start, self.capacity);
         *self = Self::default();

@@ -12,14 +12,10 @@ use super::csr::{AHEAD, Graph};
 use super::kernel::{Kernel, Reference, Size, Sources};
 use super::schedule::Threads;
 use super::settings::{THREADS, degree, gap, paper_graph, scale, trials};
-use crate::memory::Array;
-use crate::presets::test;
-use crate::random::Random;
-use crate::{Memory, Token};
+use crate::{Array, Memory, Random, Token, test};
 
 /// Neighbours of each vertex that are linked before sampling.
 const ROUNDS: usize = 2;
-/// Vertices of the sample.
 const SAMPLES: usize = 1024;
 /// Vertices that a thread takes at once.
 const CHUNK: usize = 16_384;
@@ -64,7 +60,6 @@ impl Components {
         }
     }
 
-    /// Makes every vertex point to its root.
     fn compress(&mut self, memory: &mut dyn Memory) {
         for (thread, range) in self.threads.dynamic(self.components.len(), CHUNK) {
             memory.thread(thread);
@@ -73,7 +68,7 @@ impl Components {
                     return;
                 }
                 if vertex.is_multiple_of(AHEAD) && memory.reads_ahead() {
-                    let parents = &self.components.values()[vertex..];
+                    let parents = &self.components[vertex..];
                     parents.iter().take(AHEAD).for_each(|&parent| self.components.prefetch(parent as usize));
                 }
                 let (mut parent, mut token) = self.components.load_next(memory, vertex);
@@ -101,7 +96,6 @@ impl Components {
         most.map_or(0, |(component, _)| component)
     }
 
-    /// Links each vertex to one neighbour.
     fn link_one(&mut self, memory: &mut dyn Memory, graph: &Graph<u32>, round: usize) {
         for (thread, range) in self.threads.dynamic(graph.vertices(), CHUNK) {
             memory.thread(thread);
@@ -111,7 +105,7 @@ impl Components {
                 }
                 if vertex.is_multiple_of(AHEAD) {
                     graph.read_one_ahead(memory, vertex, round, |other| self.components.prefetch(other));
-                    let parent = |other: usize| self.components.values()[other] as usize;
+                    let parent = |other: usize| self.components[other] as usize;
                     graph.read_one_ahead(memory, vertex, round, |other| {
                         self.components.prefetch(parent(other));
                     });
@@ -198,7 +192,7 @@ mod tests {
                 }
             }
             // The lowest vertex of a component is its root.
-            assert_eq!(cc.components.values(), expected);
+            assert_eq!(cc.components[..], expected);
         });
     }
 }

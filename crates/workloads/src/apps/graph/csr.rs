@@ -2,8 +2,7 @@
 
 use super::schedule::Threads;
 use super::stored::Stored;
-use crate::memory::Array;
-use crate::{Memory, Token};
+use crate::{Array, Memory, Token};
 
 /// Instructions of a step along a list: load (most share a line), comparison, branch, increment.
 pub(super) const STEP_INSTRUCTIONS: u32 = 4;
@@ -57,7 +56,6 @@ impl Neighbour for Weighted {
     }
 }
 
-/// A graph in the program's memory.
 #[derive(Debug)]
 pub(crate) struct Graph<N> {
     index: Array<u64>,
@@ -97,16 +95,15 @@ impl<N: Neighbour> Graph<N> {
         Self { index, neighbours }
     }
 
-    /// Writes the pointers, each thread its part.
     pub(crate) fn copy_index(&mut self, memory: &mut dyn Memory, offsets: &[u64], threads: Threads) {
-        self.index.values_mut().copy_from_slice(offsets);
+        self.index.copy_from_slice(offsets);
         threads.write(memory, &self.index);
     }
 
     /// Writes neighbours from the place `start` on, which came with the value `after`.
     pub(crate) fn write_list(&mut self, memory: &mut dyn Memory, start: usize, list: &[N], after: Token) {
         let range = start..start + list.len();
-        self.neighbours.values_mut()[range.clone()].copy_from_slice(list);
+        self.neighbours[range.clone()].copy_from_slice(list);
         self.neighbours.store_run(memory, range, after);
     }
 
@@ -119,13 +116,11 @@ impl<N: Neighbour> Graph<N> {
         self.neighbours.len()
     }
 
-    /// Returns a vertex' degree, unreported.
     pub(crate) fn degree(&self, vertex: u32) -> u32 {
-        let index = &self.index.values()[vertex as usize..];
+        let index = &self.index[vertex as usize..];
         (index[1] - index[0]) as u32
     }
 
-    /// Returns a vertex' degree in a walk over all vertices.
     #[inline]
     pub(crate) fn next_degree(&self, memory: &mut dyn Memory, vertex: usize) -> u32 {
         if self.index.starts_line(vertex) {
@@ -141,7 +136,7 @@ impl<N: Neighbour> Graph<N> {
         let (start, token) = self.index.load(memory, vertex, after);
         let end = match self.index.starts_line(vertex + 1) {
             true => self.index.load(memory, vertex + 1, after).0,
-            false => self.index.values()[vertex + 1],
+            false => self.index[vertex + 1],
         };
         let edge = (start as usize + skip).min(end as usize);
         Walk { start: start as usize, edge, end: end as usize, index: token, line: token, fresh: true }
@@ -170,7 +165,7 @@ impl<N: Neighbour> Graph<N> {
         if !memory.reads_ahead() {
             return;
         }
-        let start = |vertex: u32| self.index.values()[vertex as usize] as usize;
+        let start = |vertex: u32| self.index[vertex as usize] as usize;
         vertices.iter().for_each(|&vertex| self.index.read_ahead(vertex as usize));
         for &vertex in vertices.iter().filter(|&&vertex| self.degree(vertex) > 0) {
             self.neighbours.read_ahead(start(vertex));
@@ -225,14 +220,14 @@ impl<N: Neighbour> Graph<N> {
         if !memory.reads_ahead() {
             return;
         }
-        let index = self.index.values();
+        let index = &self.index;
         let (middle, end) = (first + AHEAD, first + 2 * AHEAD);
         for vertex in (middle..end.min(self.vertices())).filter(|&vertex| wanted(vertex)) {
             self.neighbours.prefetch(index[vertex] as usize);
         }
         for vertex in (first..middle.min(self.vertices())).filter(|&vertex| wanted(vertex)) {
             if index[vertex] < index[vertex + 1] {
-                touch(self.neighbours.values()[index[vertex] as usize].vertex() as usize);
+                touch(self.neighbours[index[vertex] as usize].vertex() as usize);
             }
         }
     }
@@ -244,7 +239,7 @@ impl<N: Neighbour> Graph<N> {
         if !memory.reads_ahead() {
             return;
         }
-        let index = self.index.values();
+        let index = &self.index;
         let mut bounds = [(0, 0); AHEAD];
         for (bounds, vertex) in bounds.iter_mut().zip(vertices) {
             let vertex = vertex.vertex() as usize;
@@ -263,16 +258,15 @@ impl<N: Neighbour> Graph<N> {
         let passed = walk.edge - walk.start;
         if passed >= AHEAD_IN_LIST && passed.is_multiple_of(AHEAD_IN_LIST) && memory.reads_ahead() {
             let end = walk.end.min(walk.edge + AHEAD_IN_LIST);
-            let list = &self.neighbours.values()[walk.edge..end];
+            let list = &self.neighbours[walk.edge..end];
             list.iter().for_each(|neighbour| touch(neighbour.vertex() as usize));
         }
     }
 
-    /// Returns a vertex' neighbours, unreported.
     #[inline]
     pub(crate) fn list(&self, vertex: u32) -> &[N] {
-        let start = self.index.values()[vertex as usize] as usize;
-        &self.neighbours.values()[start..start + self.degree(vertex) as usize]
+        let start = self.index[vertex as usize] as usize;
+        &self.neighbours[start..start + self.degree(vertex) as usize]
     }
 
     /// Returns the next neighbour, with the number of the edge and the name of the value.
@@ -306,7 +300,7 @@ impl<N: Neighbour> Graph<N> {
             walk.fresh = false;
         }
         walk.edge += 1;
-        Some((self.neighbours.values()[edge], edge, walk.line))
+        Some((self.neighbours[edge], edge, walk.line))
     }
 }
 

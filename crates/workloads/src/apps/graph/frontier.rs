@@ -4,8 +4,7 @@ use std::ops::Range;
 
 use super::csr::AHEAD;
 use super::schedule::Threads;
-use crate::memory::Array;
-use crate::{Memory, Token};
+use crate::{Array, Memory, Token};
 
 /// Bits of a word.
 const WORD: usize = 64;
@@ -52,7 +51,7 @@ impl SlidingQueue {
     #[inline]
     pub(crate) fn block(&self, place: usize, part: &Range<usize>) -> &[u32] {
         match (place - part.start).is_multiple_of(AHEAD) {
-            true => &self.vertices.values()[place..part.end.min(place + AHEAD)],
+            true => &self.vertices[place..part.end.min(place + AHEAD)],
             false => &[],
         }
     }
@@ -63,7 +62,7 @@ impl SlidingQueue {
         if place == first || self.vertices.starts_line(place) {
             *line = memory.load(self.vertices.address(place), Token::NONE);
         }
-        self.vertices.values()[place]
+        self.vertices[place]
     }
 }
 
@@ -81,11 +80,10 @@ impl Bitmap {
     pub(crate) fn reset(&mut self, memory: &mut dyn Memory) {
         memory.thread(0);
         let words = 0..self.words.len();
-        self.words.values_mut().fill(0);
+        self.words.fill(0);
         self.words.store_run(memory, words, Token::NONE);
     }
 
-    /// Asks for the word of `bit` ahead of its use.
     #[inline]
     pub(crate) fn read_ahead(&self, bit: usize) {
         self.words.prefetch(bit / WORD);
@@ -100,7 +98,7 @@ impl Bitmap {
 
     #[inline]
     pub(crate) fn set(&mut self, memory: &mut dyn Memory, bit: usize, after: Token) {
-        let word = self.words.values()[bit / WORD] | 1 << (bit % WORD);
+        let word = self.words[bit / WORD] | 1 << (bit % WORD);
         self.words.store(memory, bit / WORD, word, after);
     }
 
@@ -117,7 +115,7 @@ impl Bitmap {
                 memory.compute(8 * WORD as u32);
                 memory.load(self.words.address(bit / WORD), Token::NONE);
             }
-            if self.words.values()[bit / WORD] >> (bit % WORD) & 1 == 1 {
+            if self.words[bit / WORD] >> (bit % WORD) & 1 == 1 {
                 queue.push(memory, bit as u32);
             }
         });

@@ -1,7 +1,6 @@
 //! The two synthetic graphs of GAPBS and Graph500, as repeatable sequences of edges.
 
-use crate::permutation::Permutation;
-use crate::random::{Random, mix};
+use crate::{Permutation, Random, mix};
 
 /// Bits of randomness for one level of the Kronecker recursion.
 const LEVEL_BITS: u32 = 16;
@@ -64,7 +63,6 @@ impl Generator {
         })
     }
 
-    /// Calls `visit` with the vertices of every edge.
     #[inline]
     pub(crate) fn for_each_pair(&self, mut visit: impl FnMut(u32, u32)) {
         self.pairs().for_each(|(from, to)| visit(from, to));

@@ -1,11 +1,4 @@
-//! `graph500`: breadth-first searches on a Kronecker graph, after Graph500's reference code (version 2.1.4,
-//! `omp-csr`), as run by Memtis and Jenga.
-//!
-//! **Kept.** An edge list of 16 bytes for each edge is generated first and stays to the end. Two passes build
-//! the graph from it (counting degrees, scattering neighbours); its lists are sorted and freed of duplicates
-//! in place. A vertex has its list's start and end side by side (16 bytes) and 8 bytes for each neighbour. A
-//! search goes top-down through a list of vertices in the order of discovery and writes a predecessor (8
-//! bytes) for each. Roots are distinct vertices with an edge to another one.
+//! `graph500`: breadth-first searches on a Kronecker graph; see `docs/reference/workloads.md`.
 //!
 //! **Left out.** Validation, which Memtis' and HybridTier's runs switch off (`-V`); the threads' buffers of
 //! discovered vertices (they stay in a core's cache); compaction of isolated vertices, and the reference's
@@ -16,11 +9,7 @@ use isotherm_core::{Bytes, parameters};
 use super::generator::{Generator, Shape};
 use super::schedule::Threads;
 use super::settings::{THREADS, degree, scale};
-use crate::memory::Array;
-use crate::presets::{paper, test};
-use crate::random::{Random, mix};
-use crate::registry::{Built, ObjectSize, Workload};
-use crate::{Memory, Program, Token};
+use crate::{Array, Built, Memory, ObjectSize, Program, Random, Token, Workload, mix, paper, test};
 
 /// Instructions of a step along edges or neighbours beside its loads: indices, comparison, branch.
 const STEP_INSTRUCTIONS: u32 = 4;
@@ -87,10 +76,9 @@ struct Run {
 }
 
 impl Run {
-    /// Generates the edges and builds the graph.
     fn new(memory: &mut dyn Memory, generator: &Generator, threads: Threads) -> Self {
         let mut edges = Array::new(memory, generator.edges(), [0; 2], "graph500 edge list");
-        for (values, (from, to, _)) in edges.values_mut().iter_mut().zip(generator.iter()) {
+        for (values, (from, to, _)) in edges.iter_mut().zip(generator.iter()) {
             *values = [i64::from(from), i64::from(to)];
         }
         threads.write(memory, &edges);
@@ -110,7 +98,6 @@ impl Run {
         run
     }
 
-    /// Puts each end of each edge into the other end's list.
     fn scatter(&mut self, memory: &mut dyn Memory) {
         let mut token = Token::NONE;
         for (thread, range) in self.threads.even(self.edges.len()) {
@@ -144,7 +131,7 @@ impl Run {
                 let ([start, end], _) = self.lists.load_next(memory, vertex);
                 let list = start as usize..end as usize;
                 self.neighbours.load_run(memory, list.clone(), Token::NONE);
-                let values = &mut self.neighbours.values_mut()[list];
+                let values = &mut self.neighbours[list];
                 values.sort_unstable();
                 let kept = dedup(values);
                 self.neighbours.store_run(memory, start as usize..start as usize + kept, Token::NONE);
@@ -157,7 +144,7 @@ impl Run {
     fn root(&self, random: &mut Random, used: &mut Vec<i64>) -> Option<i64> {
         for _ in 0..10 * self.lists.len() {
             let vertex = random.below(self.lists.len() as u64) as i64;
-            let [start, end] = self.lists.values()[vertex as usize];
+            let [start, end] = self.lists[vertex as usize];
             if start < end && !used.contains(&vertex) {
                 used.push(vertex);
                 return Some(vertex);
@@ -167,7 +154,7 @@ impl Run {
     }
 
     fn search(&mut self, memory: &mut dyn Memory, root: i64) {
-        self.predecessors.values_mut().fill(NONE);
+        self.predecessors.fill(NONE);
         self.threads.write(memory, &self.predecessors);
         memory.thread(0);
         self.order.store(memory, 0, root, Token::NONE);
@@ -197,7 +184,7 @@ impl Run {
             if edge == start as usize || self.neighbours.starts_line(edge) {
                 line = memory.load(self.neighbours.address(edge), token);
             }
-            let neighbour = self.neighbours.values()[edge] as usize;
+            let neighbour = self.neighbours[edge] as usize;
             if self.predecessors.load(memory, neighbour, line).0 == NONE {
                 self.predecessors.store(memory, neighbour, vertex, line);
                 self.order.store(memory, end, neighbour as i64, Token::NONE);
@@ -288,8 +275,8 @@ mod tests {
             expected[to as usize].insert(i64::from(from));
         }
         let list = |run: &Run, vertex: usize| {
-            let [start, end] = run.lists.values()[vertex];
-            run.neighbours.values()[start as usize..end as usize].to_vec()
+            let [start, end] = run.lists[vertex];
+            run.neighbours[start as usize..end as usize].to_vec()
         };
         (0..expected.len())
             .for_each(|vertex| assert!(expected[vertex].iter().copied().eq(list(&run, vertex))));
@@ -310,7 +297,7 @@ mod tests {
                     }
                 }
             }
-            for (vertex, &predecessor) in run.predecessors.values().iter().enumerate() {
+            for (vertex, &predecessor) in run.predecessors.iter().enumerate() {
                 match depths[vertex] {
                     -1 => assert_eq!(predecessor, NONE),
                     0 => assert_eq!(predecessor, root),

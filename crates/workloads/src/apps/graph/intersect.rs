@@ -13,7 +13,6 @@ const LINE: usize = 16;
 /// Bits of a word.
 const WORD: usize = 64;
 
-/// A set of neighbours.
 #[derive(Debug)]
 pub(super) struct Marks(Vec<u64>);
 
@@ -27,7 +26,6 @@ impl Marks {
         list.iter().for_each(|&vertex| self.0[vertex as usize / WORD] |= 1 << (vertex as usize % WORD));
     }
 
-    /// Takes out all of a list.
     pub(super) fn remove(&mut self, list: &[u32]) {
         list.iter().for_each(|&vertex| self.0[vertex as usize / WORD] = 0);
     }

@@ -6,8 +6,7 @@ use isotherm_core::parameters::{Parameters, Preset, Spec};
 use super::csr::{Graph, Neighbour};
 use super::generator::Shape;
 use super::schedule::Threads;
-use crate::Memory;
-use crate::random::Random;
+use crate::{Memory, Random};
 
 /// Size of a run's graph, which its memory grows with.
 #[derive(Debug, Clone, Copy)]
@@ -35,7 +34,6 @@ pub(crate) trait Kernel: Sized {
     /// One line, without the graph.
     const TITLE: &'static str;
 
-    /// Returns the bytes of its own memory that a run touches.
     fn bytes(size: Size) -> f64;
 
     /// Allocates its memory; nothing is touched.

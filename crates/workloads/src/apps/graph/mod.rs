@@ -1,20 +1,9 @@
-//! `gapbs-KERNEL-GRAPH`: the six kernels of the GAP Benchmark Suite (GAPBS) on its two synthetic graphs,
-//! `kron` (Graph500's Kronecker graph, vertices permuted) and `urand` (uniform).
+//! `gapbs-KERNEL-GRAPH`: the six kernels of the GAP Benchmark Suite (GAPBS) on its two synthetic graphs; see
+//! `docs/reference/workloads.md`.
 //!
-//! **Kept.** Algorithms, constants, data structures and element sizes of GAPBS (see each kernel's module):
-//! the graph in compressed sparse rows with 8-byte pointers and 4-byte vertices (8 with a weight), symmetric,
-//! without loops and duplicates; the order of loops and their OpenMP schedules; a new source for each trial.
-//!
-//! **The graph comes from a file** in GAPBS' serialised form, as in Memtis' and Jenga's runs (`-f *.sg`): one
-//! thread writes the neighbours front to back, then all write the pointers. FreqTier's and HybridTier's runs
-//! (`-g 31 -k 4`) build the graph in the same process before the first trial. That is left out: its memory is
-//! freed again, and the papers' run times exclude it. Their footprint of 335 GB is the peak of building (edge
-//! list and graph together, with vertices of 8 bytes since 2^31 of them do not fit 32 bits); trials touch the
-//! graph and the kernel's arrays, less than half of it.
-//!
-//! **Left out.** Threads' buffers for appending to a queue (64 KB each, in a core's cache), waiting at
-//! barriers, failing atomic operations. A kernel allocates its arrays once and not in each trial: freed and
-//! allocated again, they would return to the same addresses.
+//! The graph has 8-byte pointers and 4-byte vertices (8 with a weight) and comes from a file: one thread
+//! writes the neighbours front to back, then all write the pointers. A kernel allocates its arrays once and
+//! not in each trial: freed and allocated again, they would return to the same addresses.
 
 mod bc;
 mod bfs;
@@ -47,9 +36,7 @@ use self::kernel::{Kernel, Size, Sources};
 use self::schedule::Threads;
 use self::settings::{Common, Parallel};
 use self::stored::Stored;
-use crate::random::{Random, mix};
-use crate::registry::{Built, ObjectSize, Workload};
-use crate::{Memory, Program};
+use crate::{Built, Memory, ObjectSize, Program, Random, Workload, mix};
 
 /// The last-level cache of FreqTier's and HybridTier's machine.
 const XEON_4314: Bytes = Bytes(24 << 20);
@@ -104,7 +91,6 @@ fn build<K: Kernel + 'static, const UNIFORM: bool>(parameters: &Parameters, seed
     }))
 }
 
-/// Returns a kernel on the Kronecker or the uniform graph.
 const fn workload<K: Kernel + 'static, const UNIFORM: bool>(name: &'static str, accesses: u64) -> Workload {
     Workload {
         name,

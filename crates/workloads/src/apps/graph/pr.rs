@@ -8,13 +8,10 @@ use super::csr::{AHEAD, Graph};
 use super::kernel::{Kernel, Reference, Size, Sources};
 use super::schedule::Threads;
 use super::settings::{THREADS, degree, gap, paper_graph, scale, trials};
-use crate::memory::Array;
-use crate::presets::test;
-use crate::{Memory, Token};
+use crate::{Array, Memory, Token, test};
 
 /// The share of a score that comes from neighbours.
 const DAMPING: f32 = 0.85;
-/// Vertices that a thread takes at once.
 const CHUNK: usize = 16_384;
 
 parameters! {
@@ -148,7 +145,7 @@ mod tests {
                     })
                     .collect();
             }
-            for (found, expected) in pr.scores.values().iter().zip(&scores) {
+            for (found, expected) in pr.scores.iter().zip(&scores) {
                 assert!((f64::from(*found) / expected - 1.0).abs() < 1e-3, "{found} instead of {expected}");
             }
         });

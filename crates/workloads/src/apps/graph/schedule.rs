@@ -2,8 +2,7 @@
 
 use std::ops::Range;
 
-use crate::memory::Array;
-use crate::{Memory, Token};
+use crate::{Array, Memory, Token};
 
 /// Iterations that a thread does before the next one's turn where the original divides a loop evenly.
 const TURN: usize = 1024;
@@ -38,7 +37,6 @@ impl Threads {
         }
     }
 
-    /// Reports that the threads write an array in the static schedule.
     pub(crate) fn write<T: Copy>(self, memory: &mut dyn Memory, array: &Array<T>) {
         for (thread, range) in self.even(array.len()) {
             memory.thread(thread);

@@ -4,8 +4,7 @@ use isotherm_core::parameters;
 use isotherm_core::parameters::Preset;
 use isotherm_core::parameters::build::{Builder, count};
 
-use crate::PAPER_PRESET;
-use crate::presets::{Values, paper};
+use crate::{PAPER_PRESET, Values, paper};
 
 pub(crate) const fn scale(default: &'static str) -> Builder<u32> {
     count(4, 31, default)
@@ -45,7 +44,6 @@ parameters! {
     }
 }
 
-/// Returns the preset of the papers' size.
 pub(crate) const fn paper_graph(values: Values) -> Preset {
     paper(
         "FreqTier VI-C and HybridTier 5.3: 2 billion vertices, 8 billion edges",
@@ -54,7 +52,6 @@ pub(crate) const fn paper_graph(values: Values) -> Preset {
     )
 }
 
-/// Returns the preset of GAPBS' own benchmark.
 pub(crate) const fn gap(values: Values) -> Preset {
     Preset {
         name: "gap",

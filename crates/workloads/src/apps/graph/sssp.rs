@@ -14,13 +14,10 @@ use super::csr::{AHEAD, Graph, Weighted};
 use super::kernel::{Kernel, Reference, Size, Sources};
 use super::schedule::Threads;
 use super::settings::{THREADS, degree, gap_as_paper, scale, trials};
-use crate::memory::Array;
-use crate::presets::test;
-use crate::{Memory, Token};
+use crate::{Array, Memory, Token, test};
 
 /// The distance of vertices that are not reached.
 const UNREACHED: i32 = i32::MAX / 2;
-/// Vertices of the frontier that a thread takes at once.
 const CHUNK: usize = 64;
 /// Largest bin, exclusive, with which a thread goes on by itself.
 const FUSION: usize = 1000;
@@ -49,7 +46,6 @@ pub(crate) struct ShortestPaths {
 }
 
 impl ShortestPaths {
-    /// Tries to reach the neighbours of a vertex through it.
     fn relax(
         &mut self,
         memory: &mut dyn Memory,
@@ -58,7 +54,7 @@ impl ShortestPaths {
         vertex: u32,
         after: Token,
     ) {
-        let own = self.distances.values()[vertex as usize];
+        let own = self.distances[vertex as usize];
         let mut walk = graph.neighbours(memory, vertex, 0, after);
         while let Some((Weighted { vertex, weight }, _, token)) = graph.next(memory, &mut walk) {
             graph.read_on(memory, &walk, |other| self.distances.read_ahead(other));
@@ -90,13 +86,13 @@ impl ShortestPaths {
             }
             for place in range.clone() {
                 if (place - range.start).is_multiple_of(AHEAD) {
-                    let block = &self.frontier.values()[place..range.end.min(place + AHEAD)];
+                    let block = &self.frontier[place..range.end.min(place + AHEAD)];
                     graph.read_ahead(memory, block, |other| self.distances.read_ahead(other));
                 }
                 if place == range.start || self.frontier.starts_line(place) {
                     line = memory.load(self.frontier.address(place), Token::NONE);
                 }
-                let vertex = self.frontier.values()[place];
+                let vertex = self.frontier[place];
                 if self.distances.load(memory, vertex as usize, line).0 >= self.delta * bin as i32 {
                     self.relax(memory, graph, usize::from(thread), vertex, line);
                 }
@@ -135,7 +131,7 @@ impl ShortestPaths {
             if let Some(bin) = self.bins[thread].get_mut(next).filter(|bin| !bin.is_empty()) {
                 let vertices = bin.take(memory);
                 let part = length..length + vertices.len();
-                self.frontier.values_mut()[part.clone()].copy_from_slice(&vertices);
+                self.frontier[part.clone()].copy_from_slice(&vertices);
                 self.frontier.store_run(memory, part.clone(), Token::NONE);
                 length = part.end;
             }
@@ -145,7 +141,7 @@ impl ShortestPaths {
 
     fn search(&mut self, memory: &mut dyn Memory, graph: &Graph<Weighted>, source: u32) {
         memory.thread(0);
-        self.distances.values_mut().fill(UNREACHED);
+        self.distances.fill(UNREACHED);
         self.distances.store_run(memory, 0..self.distances.len(), Token::NONE);
         self.distances.store(memory, source as usize, 0, Token::NONE);
         self.frontier.store(memory, 0, source, Token::NONE);
@@ -223,7 +219,7 @@ mod tests {
                             heap.extend(graph.list(vertex).iter().map(further));
                         }
                     }
-                    assert_eq!(sssp.distances.values(), expected);
+                    assert_eq!(sssp.distances[..], expected);
                 }
             });
         }

@@ -10,9 +10,7 @@ use super::generator::Generator;
 
 /// Number of parts, which are written side by side, as a power of two.
 const PART_BITS: u32 = 10;
-/// Edges of a chunk.
 const CHUNK: usize = 1024;
-/// Bits of a weight.
 const WEIGHT_BITS: u32 = 8;
 /// Most bits that one pass of a sort looks at.
 const DIGIT_BITS: u32 = 12;
@@ -124,12 +122,10 @@ impl<N: Neighbour> Stored<N> {
         stored
     }
 
-    /// Frees the memory it was made with.
     pub(crate) fn forget_making(&mut self) {
         self.made_with = Vec::new();
     }
 
-    /// Adds the vertices of the next part.
     fn append<W: Word>(&mut self, sorted: &[W], packing: Packing) {
         let first = self.offsets.len();
         self.offsets.resize(first + (1 << packing.low), 0);
@@ -152,7 +148,6 @@ impl<N: Neighbour> Stored<N> {
     }
 }
 
-/// Parts of edges that grow side by side, in chunks of one pool.
 #[derive(Debug)]
 struct Parts<W> {
     pool: Vec<W>,
@@ -181,7 +176,6 @@ impl<W: Word> Parts<W> {
         *next += 1;
     }
 
-    /// Appends a part's edges to `edges`.
     fn collect(&self, part: usize, edges: &mut Vec<W>) {
         let chunks = &self.chunks[part];
         for (place, &start) in chunks.iter().enumerate() {

@@ -11,18 +11,13 @@ use super::intersect::{Marks, intersect};
 use super::kernel::{Kernel, Reference, Size, Sources};
 use super::schedule::Threads;
 use super::settings::{THREADS, degree, gap_as_paper, scale, trials};
-use crate::memory::Array;
-use crate::presets::test;
-use crate::{Memory, Token};
+use crate::{Array, Memory, Token, test};
 
-/// Vertices that a thread takes at once.
 const CHUNK: usize = 64;
 /// Renumber: at least this average degree, and the mean degree of the sample this much above its median.
 const DENSE: usize = 10;
 const SKEWED: f64 = 1.3;
-/// Vertices of the sample.
 const SAMPLES: usize = 1000;
-/// Degrees that a thread adds up at once.
 const SUM_CHUNK: usize = 1 << 20;
 /// Degree and vertex pairs that a core's cache holds while they are sorted: 256 KiB.
 const SORTED_IN_CACHE: usize = 16_384;
@@ -36,7 +31,6 @@ parameters! {
     }
 }
 
-/// The kernel's memory: what renumbering needs, allocated when it does.
 #[derive(Debug)]
 pub(crate) struct Triangles {
     renumbered: Option<Renumbering>,
@@ -45,7 +39,6 @@ pub(crate) struct Triangles {
     found: u64,
 }
 
-/// The renumbered graph and the arrays that make it.
 #[derive(Debug)]
 struct Renumbering {
     pairs: Array<(u64, u64)>,
@@ -56,7 +49,6 @@ struct Renumbering {
 }
 
 impl Triangles {
-    /// Walks the lists of all pairs of neighbours.
     fn count(threads: Threads, memory: &mut dyn Memory, graph: &Graph<u32>) -> u64 {
         let mut total = 0;
         let by_lines = memory.reads_ahead();
@@ -127,7 +119,6 @@ fn step_by_step(
 }
 
 impl Renumbering {
-    /// Allocates the graph and the arrays that renumbering needs; all untouched.
     fn new(memory: &mut dyn Memory, graph: &Graph<u32>) -> Self {
         let vertices = graph.vertices();
         let pairs = Array::new(memory, vertices, (0, 0), "tc degrees and vertices");
@@ -144,7 +135,7 @@ impl Renumbering {
             let degree = graph.next_degree(memory, vertex);
             self.pairs.store_next(memory, vertex, (u64::from(degree), vertex as u64));
         });
-        self.pairs.values_mut().sort_unstable_by(|a, b| b.cmp(a));
+        self.pairs.sort_unstable_by(|a, b| b.cmp(a));
         // Quicksort: each level reads and writes everything, until the parts fit a core's cache.
         for _ in 0..=vertices.div_ceil(SORTED_IN_CACHE).ilog2() {
             for (thread, range) in threads.even(vertices) {
@@ -172,11 +163,10 @@ impl Renumbering {
                 }
             }
         }
-        self.graph.copy_index(memory, self.offsets.values(), threads);
+        self.graph.copy_index(memory, &self.offsets, threads);
         threads.each(memory, graph.vertices(), |memory, vertex| self.copy_list(memory, graph, vertex));
     }
 
-    /// Writes the renumbered list of a vertex, sorted.
     fn copy_list(&mut self, memory: &mut dyn Memory, graph: &Graph<u32>, vertex: usize) {
         let (number, token) = self.numbers.load_next(memory, vertex);
         let mut list = Vec::with_capacity(graph.degree(vertex as u32) as usize);

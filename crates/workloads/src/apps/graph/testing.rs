@@ -7,8 +7,7 @@ use super::generator::{Generator, Shape};
 use super::kernel::{Kernel, Sources};
 use super::schedule::Threads;
 use super::stored::Stored;
-use crate::CountingMemory;
-use crate::random::Random;
+use crate::{CountingMemory, Random};
 
 pub(crate) const NONE: &[(&str, &str)] = &[];
 

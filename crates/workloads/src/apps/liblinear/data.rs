@@ -1,8 +1,6 @@
 //! liblinear's problem: generated samples in its sparse layout, by rows and transposed.
 
-use crate::memory::Array;
-use crate::random::{Random, mix};
-use crate::{Memory, Token};
+use crate::{Array, Memory, Random, Token, mix};
 
 /// Non-zeros of a sample: one category of each field.
 pub(super) const FIELDS: usize = 11;
@@ -12,7 +10,6 @@ const CATEGORIES: [u64; FIELDS] =
     [641_707, 14_847, 26_273, 6, 24_122_076, 1_188_089, 3_735_796, 2_934_101, 22_023_547, 3, 7];
 /// Samples of KDD12.
 pub(super) const KDD12_SAMPLES: u64 = 149_639_105;
-/// Features of KDD12.
 const KDD12_FEATURES: u64 = 54_686_452;
 
 /// An entry of a sparse vector; a negative index ends it.
@@ -34,13 +31,12 @@ pub(super) struct Sparse {
 impl Sparse {
     /// Returns the places of a vector's entries, without its end.
     pub(super) fn entries(&self, vector: usize) -> std::ops::Range<usize> {
-        let start = self.starts.values()[vector] as usize;
-        let next = self.starts.values().get(vector + 1).map_or(self.nodes.len(), |&next| next as usize);
+        let start = self.starts[vector] as usize;
+        let next = self.starts.get(vector + 1).map_or(self.nodes.len(), |&next| next as usize);
         start..next - 1
     }
 }
 
-/// Features that go with a number of samples, in KDD12's proportion.
 pub(super) fn features(samples: u64) -> u64 {
     (0..FIELDS).map(|field| categories(field, samples)).sum()
 }
@@ -79,11 +75,11 @@ pub(super) fn samples(count: usize, seed: u64, memory: &mut dyn Memory) -> (Spar
         let (start, mut score, mut first) = (sample * (FIELDS + 1), -3.5, 0);
         for (field, &size) in sizes.iter().enumerate() {
             let rank = ((size as f64 + 1.0).powf(random.unit()) as u64 - 1).min(size - 1);
-            rows.nodes.values_mut()[start + field] = Node { index: (first + rank) as i32, value };
+            rows.nodes[start + field] = Node { index: (first + rank) as i32, value };
             score += hidden_weight(seed, first + rank);
             first += size;
         }
-        labels.values_mut()[sample] = if random.unit() < 1.0 / (1.0 + (-score).exp()) { 1.0 } else { -1.0 };
+        labels[sample] = if random.unit() < 1.0 / (1.0 + (-score).exp()) { 1.0 } else { -1.0 };
         memory.compute(FIELDS as u32 * 60);
         rows.starts.store(memory, sample, start as u64, Token::NONE);
         memory.store(labels.address(sample), Token::NONE);
@@ -92,7 +88,6 @@ pub(super) fn samples(count: usize, seed: u64, memory: &mut dyn Memory) -> (Spar
     (rows, labels)
 }
 
-/// Returns the effect of a feature on the label: most have none.
 fn hidden_weight(seed: u64, feature: u64) -> f64 {
     let bits = mix(seed ^ mix(feature));
     if bits.is_multiple_of(4) { (bits >> 40) as f64 / (1u64 << 23) as f64 - 1.0 } else { 0.0 }
@@ -105,7 +100,7 @@ pub(super) fn transpose(rows: &Sparse, features: usize, memory: &mut dyn Memory)
     for sample in 0..samples {
         rows.nodes.load_run(memory, rows.entries(sample), Token::NONE);
         for entry in rows.entries(sample) {
-            starts[rows.nodes.values()[entry].index as usize + 1] += 1;
+            starts[rows.nodes[entry].index as usize + 1] += 1;
         }
     }
     (0..features).for_each(|feature| starts[feature + 1] += starts[feature] + 1);
@@ -113,7 +108,7 @@ pub(super) fn transpose(rows: &Sparse, features: usize, memory: &mut dyn Memory)
     let mut nodes = Array::new(memory, samples * FIELDS + features, END, "liblinear columns");
     let starts = Array::of(memory, starts, "liblinear column pointers");
     starts.store_run(memory, 0..features, Token::NONE);
-    let mut next: Vec<u64> = starts.values().to_vec();
+    let mut next: Vec<u64> = starts.to_vec();
     for sample in 0..samples {
         let (entries, token) = rows.nodes.load_run(memory, rows.entries(sample), Token::NONE);
         for entry in entries {
@@ -140,12 +135,12 @@ mod tests {
         let columns = transpose(&rows, features, &mut memory);
         let mut by_row: Vec<_> = (0..500)
             .flat_map(|sample| rows.entries(sample).map(move |entry| (sample, entry)))
-            .map(|(sample, entry)| (rows.nodes.values()[entry].index as usize, sample))
+            .map(|(sample, entry)| (rows.nodes[entry].index as usize, sample))
             .collect();
         by_row.sort_unstable();
         let by_column: Vec<_> = (0..features)
             .flat_map(|feature| columns.entries(feature).map(move |entry| (feature, entry)))
-            .map(|(feature, entry)| (feature, columns.nodes.values()[entry].index as usize))
+            .map(|(feature, entry)| (feature, columns.nodes[entry].index as usize))
             .collect();
         assert_eq!(by_row, by_column);
     }

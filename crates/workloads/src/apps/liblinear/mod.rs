@@ -1,21 +1,10 @@
-//! `liblinear`: training of L1-regularised logistic regression on sparse data of many features.
+//! `liblinear`: training of L1-regularised logistic regression on sparse data of many features; see
+//! `docs/reference/workloads.md`.
 //!
-//! Memtis' artifact runs multi-core liblinear 2.45 with `-s 6 -m 16` on KDD12, and Jenga (3.1) took KDD12
-//! over. `-s 6` is newGLMNET (Yuan, Ho and Lin, JMLR 2012), in `solver`.
-//!
-//! **Kept.** The samples in liblinear's layout (`feature_node`: a 4-byte index and a double, 16 bytes; an end
-//! mark after each sample; an array of pointers); the transposed copy that the solver works on, after which
-//! the rows stay cold; the solver's arrays by feature and by sample in their order of allocation; gradient
-//! pass, random order of features in each cycle of coordinate descent, shrinking, line search, stopping rules
-//! and tolerance (0.01). Threads share long columns (Zhuang et al., CIKM 2018); the result is that of one
-//! thread.
-//!
-//! **Data.** KDD12's form: 11 fields with its number of categories (54.7 million in 149.6 million samples,
-//! scaled with the samples), one non-zero each, popularity within a field by Zipf's law, all values 1 /
-//! sqrt(11), about one label in twenty positive.
-//!
-//! **Left out.** The reading of the file (rows are written in order), and the arrays of pointers that `train`
-//! permutes.
+//! The samples lie in liblinear's layout (`feature_node`: a 4-byte index and a double, 16 bytes; an end mark
+//! after each sample; an array of pointers), the solver's arrays in their order of allocation. The tolerance
+//! is 0.01; the result is that of one thread. All values are 1 / sqrt(11), about one label in twenty is
+//! positive.
 
 mod data;
 mod solver;
@@ -24,10 +13,7 @@ use isotherm_core::{Bytes, parameters};
 
 use self::data::{bytes_per_sample, features, samples, transpose};
 use self::solver::Solver;
-use crate::presets::{paper, test};
-use crate::random::{Random, mix};
-use crate::registry::{Built, ObjectSize, Workload};
-use crate::{Memory, Program};
+use crate::{Built, Memory, ObjectSize, Program, Random, Workload, mix, paper, test};
 
 parameters! {
     struct Settings {

@@ -1,15 +1,9 @@
 //! newGLMNET, liblinear's solver of L1-regularised logistic regression (Yuan, Ho and Lin, JMLR 13, 2012).
-//!
-//! It minimises |w| + C * sum(log(1 + exp(-y w.x))). Each Newton iteration builds the gradient and the
-//! diagonal of the Hessian from all columns, minimises the quadratic model by coordinate descent over the
-//! columns in random order (dropping those that will stay zero), and halves the step until the objective
-//! falls.
+//! Each iteration builds gradient and diagonal of the Hessian from all columns, minimises the quadratic model
+//! by coordinate descent over the columns in random order, and halves the step until the objective falls.
 
 use super::data::Sparse;
-use crate::memory::Array;
-use crate::memory::LastLine;
-use crate::random::Random;
-use crate::{Memory, Token};
+use crate::{Array, LastLine, Memory, Random, Token};
 
 /// The curvature added to each feature's own.
 const NU: f64 = 1e-12;
@@ -93,7 +87,7 @@ impl<'a> Solver<'a> {
         let (change, exponential, exponential_next) = (by_sample(), by_sample(), by_sample());
         let (tau, slope) = (by_sample(), by_sample());
         let order = Array::of(memory, (0..features as u32).collect(), "liblinear features");
-        let positive = labels.values().iter().map(|&label| i8::from(label > 0.0)).collect();
+        let positive = labels.iter().map(|&label| i8::from(label > 0.0)).collect();
         let positive = Array::of(memory, positive, "liblinear samples");
         order.store_run(memory, 0..features, Token::NONE);
         weights.store_run(memory, 0..features, Token::NONE);
@@ -116,7 +110,7 @@ impl<'a> Solver<'a> {
             weights,
         };
         solver.sum_negatives(memory);
-        solver.exponential.values_mut().fill(1.0);
+        solver.exponential.fill(1.0);
         solver.update_tau(memory);
         solver
     }
@@ -159,7 +153,7 @@ impl<'a> Solver<'a> {
             self.column(feature, memory, |memory, sample, value, token| {
                 weights.load(&self.exponential, sample, memory, token);
                 samples.load(&self.positive, sample, memory, token);
-                sum += if self.positive.values()[sample] == 0 { value } else { 0.0 };
+                sum += if self.positive[sample] == 0 { value } else { 0.0 };
             });
             self.negative.store(memory, feature, sum, Token::NONE);
         }
@@ -220,14 +214,14 @@ impl<'a> Solver<'a> {
     }
 
     fn swap(&mut self, a: usize, b: usize, memory: &mut dyn Memory) {
-        self.order.values_mut().swap(a, b);
+        self.order.swap(a, b);
         memory.store(self.order.address(a), Token::NONE);
         memory.store(self.order.address(b), Token::NONE);
     }
 
     /// Minimises the quadratic model; returns the cycles that it took.
     fn descend(&mut self, active: usize, goal: f64, random: &mut Random, memory: &mut dyn Memory) -> usize {
-        self.change.values_mut().fill(0.0);
+        self.change.fill(0.0);
         self.change.store_run(memory, 0..self.change.len(), Token::NONE);
         let (mut in_play, mut threshold) = (active, f64::INFINITY);
         for cycle in 1..=MAX_CYCLES {
@@ -290,8 +284,8 @@ impl<'a> Solver<'a> {
                 memory.store(self.change.address(sample), token);
             }
         });
-        let change = self.change.values_mut();
-        for node in &self.columns.nodes.values()[self.columns.entries(feature)] {
+        let change = &mut self.change;
+        for node in &self.columns.nodes[self.columns.entries(feature)] {
             change[node.index as usize] += step * node.value;
         }
     }
@@ -302,27 +296,27 @@ impl<'a> Solver<'a> {
         for array in [&self.gradient, &self.next, &self.weights] {
             array.load_run(memory, features.clone(), Token::NONE);
         }
-        let norm = |weights: &Array<f64>| weights.values().iter().map(|weight| weight.abs()).sum::<f64>();
+        let norm = |weights: &Array<f64>| weights.iter().map(|weight| weight.abs()).sum::<f64>();
         let (before, mut after) = (norm(&self.weights), norm(&self.next));
-        let steps = self.next.values().iter().zip(self.weights.values()).map(|(next, weight)| next - weight);
-        let mut promise: f64 = self.gradient.values().iter().zip(steps).map(|(g, step)| g * step).sum();
+        let steps = self.next.iter().zip(self.weights.iter()).map(|(next, weight)| next - weight);
+        let mut promise: f64 = self.gradient.iter().zip(steps).map(|(g, step)| g * step).sum();
         promise += after - before;
         for _ in 0..MAX_HALVINGS {
             let decrease = after - before + self.score_step(memory) - SIGMA * promise;
             if decrease <= 0.0 {
                 break;
             }
-            let weights = self.weights.values();
-            self.next.values_mut().iter_mut().zip(weights).for_each(|(next, w)| *next = (*next + w) * 0.5);
-            self.change.values_mut().iter_mut().for_each(|change| *change *= 0.5);
+            let weights = &self.weights;
+            self.next.iter_mut().zip(weights.iter()).for_each(|(next, w)| *next = (*next + w) * 0.5);
+            self.change.iter_mut().for_each(|change| *change *= 0.5);
             self.next.store_run(memory, features.clone(), Token::NONE);
             self.change.store_run(memory, 0..self.change.len(), Token::NONE);
             after = norm(&self.next);
             promise *= 0.5;
         }
-        self.weights.values_mut().copy_from_slice(self.next.values());
+        self.weights.copy_from_slice(&self.next);
         self.weights.store_run(memory, features, Token::NONE);
-        self.exponential.values_mut().copy_from_slice(self.exponential_next.values());
+        self.exponential.copy_from_slice(&self.exponential_next);
         self.update_tau(memory);
     }
 
@@ -330,12 +324,12 @@ impl<'a> Solver<'a> {
     fn score_step(&mut self, memory: &mut dyn Memory) -> f64 {
         let mut loss = 0.0;
         for sample in 0..self.tau.len() {
-            let (change, exponential) = (self.change.values()[sample], self.exponential.values()[sample]);
+            let (change, exponential) = (self.change[sample], self.exponential[sample]);
             let after = exponential * change.exp();
-            self.exponential_next.values_mut()[sample] = after;
+            self.exponential_next[sample] = after;
             // log(1 + exp(-s)) + [negative] s, so that the negative part is the step itself.
             loss += ((1.0 + 1.0 / after) / (1.0 + 1.0 / exponential)).ln();
-            loss += if self.positive.values()[sample] == 0 { change } else { 0.0 };
+            loss += if self.positive[sample] == 0 { change } else { 0.0 };
         }
         for array in [&self.change, &self.exponential] {
             array.load_run(memory, 0..self.tau.len(), Token::NONE);
@@ -347,10 +341,10 @@ impl<'a> Solver<'a> {
 
     fn update_tau(&mut self, memory: &mut dyn Memory) {
         for sample in 0..self.tau.len() {
-            let exponential = self.exponential.values()[sample];
+            let exponential = self.exponential[sample];
             let tau = 1.0 / (1.0 + exponential);
-            self.tau.values_mut()[sample] = tau;
-            self.slope.values_mut()[sample] = exponential * tau * tau;
+            self.tau[sample] = tau;
+            self.slope[sample] = exponential * tau * tau;
         }
         self.exponential.store_run(memory, 0..self.tau.len(), Token::NONE);
         self.tau.store_run(memory, 0..self.tau.len(), Token::NONE);
@@ -371,12 +365,12 @@ mod tests {
         let columns = transpose(&rows, features(400) as usize, &mut memory);
         let mut solver = Solver::new(&columns, &labels, 3, &mut memory);
         solver.solve(100, 1e-7, &mut Random::new(1), &mut memory);
-        let weights = solver.weights.values();
+        let weights = &solver.weights;
         let mut gradient = vec![0.0; weights.len()];
         for sample in 0..400 {
-            let entries = &rows.nodes.values()[rows.entries(sample)];
+            let entries = &rows.nodes[rows.entries(sample)];
             let score: f64 = entries.iter().map(|node| weights[node.index as usize] * node.value).sum();
-            let label = labels.values()[sample];
+            let label = labels[sample];
             let pull = -label / (1.0 + (label * score).exp());
             entries.iter().for_each(|node| gradient[node.index as usize] += pull * node.value);
         }

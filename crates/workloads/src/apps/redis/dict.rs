@@ -6,10 +6,7 @@
 
 use std::collections::HashMap;
 
-use crate::memory::heap::{Heap, NULL};
-use crate::memory::{LINE, WORD};
-use crate::random::mix;
-use crate::{Memory, Token};
+use crate::{Heap, LINE, Memory, NULL, Token, WORD, mix};
 
 /// Bytes of a dict.
 const DICT: u64 = 56;
@@ -61,7 +58,6 @@ impl Space {
         block
     }
 
-    /// Keeps a block for the next allocation of its size.
     pub(crate) fn free(&mut self, block: u64, words: u64) {
         self.freed.entry(words).or_default().push(block);
     }
@@ -198,7 +194,6 @@ impl Dict {
         self.link(entry, which, &mut space.heap, memory);
     }
 
-    /// Puts an entry at the head of its bucket.
     fn link(self, entry: u64, which: u64, heap: &mut Heap, memory: &mut dyn Memory) {
         let id = heap.word(heap.word(entry + KEY));
         let slot = self.table(which, heap) + (mix(id) & (self.slots(which, heap) - 1)) * WORD;
@@ -284,7 +279,6 @@ impl Dict {
         memory.store_range(self.0, DICT, Token::NONE);
     }
 
-    /// Visits every key and value as an iterator does, bucket by bucket, the old table first.
     pub(crate) fn for_each(
         self,
         heap: &Heap,

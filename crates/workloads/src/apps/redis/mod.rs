@@ -1,30 +1,16 @@
-//! `redis`: Redis' data structures under YCSB-C.
+//! `redis`: Redis' data structures under YCSB-C; see `docs/reference/workloads.md`.
 //!
-//! PACT (5.10) ran Redis under YCSB-C with 19 GB resident. YCSB's binding stores a record as a hash of ten
-//! fields of 100 bytes and reads all of them (HGETALL). Redis encodes a hash with values above 64 bytes as a
-//! table, so a record is about thirty-five small objects: key string, entry, object, dict, tables, and an
-//! entry and two strings for each field.
-//!
-//! **Kept.** Those structures with their sizes, allocated in Redis' order; incremental rehashing, one bucket
-//! for each operation (a hash of ten fields stays in its last rehash, with two tables); the access clock that
-//! a lookup writes; the request in the query buffer and the reply copied to the client's buffer; one thread.
-//! YCSB's keys come in hashed order; its reads follow the scrambled Zipfian with constant 0.99.
-//!
-//! **Left out.** The short-lived objects of a command's arguments, the sorted set of all keys that YCSB's
-//! binding keeps for scans, the millisecond of rehashing that Redis' timer adds, sockets, and jemalloc's size
-//! classes (objects follow each other in time, at multiples of 16 bytes).
+//! A lookup writes the access clock; the request comes from the query buffer and the reply is copied to the
+//! client's. **Left out.** The short-lived objects of a command's arguments, the sorted set of all keys that
+//! YCSB's binding keeps for scans, the millisecond of rehashing that Redis' timer adds, sockets, and
+//! jemalloc's size classes (objects follow each other in time, at multiples of 16 bytes).
 
 pub(super) mod dict;
 
 use isotherm_core::{Bytes, parameters};
 
 use self::dict::{Dict, Space};
-use crate::memory::WORD;
-use crate::presets::{paper, test};
-use crate::random::{Random, mix};
-use crate::registry::{Built, ObjectSize, Workload};
-use crate::zipf::Zipf;
-use crate::{Memory, Program, Token};
+use crate::{Built, Memory, ObjectSize, Program, Random, Token, WORD, Workload, Zipf, mix, paper, test};
 
 /// Fields of a record (YCSB).
 const FIELDS: u64 = 10;
@@ -116,7 +102,6 @@ struct Server {
     reply: Vec<u64>,
 }
 
-/// Returns the content of a record's field.
 fn content(record: u64, field: u64) -> u64 {
     mix(record * FIELDS + field)
 }
@@ -134,7 +119,6 @@ impl Server {
         Self { space, keys, clients, clock: 0, reply: Vec::new() }
     }
 
-    /// Returns a string whose first word is `id`.
     fn string(&mut self, bytes: u64, id: u64, context: &'static str, memory: &mut dyn Memory) -> u64 {
         let string = self.space.heap.allocate(memory, bytes, context);
         self.space.heap.words_mut(string, bytes / WORD).fill(id);

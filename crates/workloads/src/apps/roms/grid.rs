@@ -2,8 +2,7 @@
 
 use std::ops::Range;
 
-use crate::memory::Array;
-use crate::{Memory, Token};
+use crate::{Array, Memory, Token};
 
 /// Points that a thread visits in its turn, along the first index.
 const TURN: usize = 64;
@@ -18,7 +17,6 @@ pub(super) struct Grid {
     pub(super) threads: usize,
 }
 
-/// The order of a loop: level by level, or each row of columns from bottom to top.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Order {
     Levels,
@@ -30,7 +28,6 @@ impl Grid {
         self.east * self.north
     }
 
-    /// Returns the place of a column's point on a level.
     #[inline]
     pub(super) fn at(&self, column: usize, level: usize) -> usize {
         level * self.columns() + column
@@ -45,7 +42,6 @@ impl Grid {
         }
     }
 
-    /// Returns the outflow of a column through its four sides; the basin is closed.
     #[inline]
     pub(super) fn divergence(&self, column: usize, east: &[f64], north: &[f64]) -> f64 {
         let to_east = if (column + 1).is_multiple_of(self.east) { 0.0 } else { east[column + 1] };

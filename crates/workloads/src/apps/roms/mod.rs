@@ -1,16 +1,8 @@
 //! `roms`: an ocean model with terrain-following levels, after SPEC CPU 2017's 654.roms_s (the ROMS/TOMS
-//! group).
+//! group); see `docs/reference/workloads.md`.
 //!
-//! **Kept.** The order of a time step (depths and equation of state, mixing, right-hand sides, 30 fast steps
-//! of the surface and the mean flow, then velocities, transports and tracers); fields with 30 levels of
-//! 8-byte numbers, the eastern index fastest; the loops that go level by level and those (vertical integrals,
-//! implicit tridiagonal solves) that go row by row through all levels; third-order upstream tracers; bands of
-//! rows for the threads. Phases thus alternate between all of the memory and a few flat fields.
-//!
-//! **Reduced.** 23 of the original's fields: only the present and the next time level, a linear equation of
-//! state, mixing after Pacanowski and Philander instead of KPP, a closed basin without forcing. Only a few
-//! drifters (an option of ROMS) depend on the seed. One thread computes the values, and each loop's accesses
-//! are reported afterwards. The original's scratch rows (in a core's cache) are not reported.
+//! Loops go level by level, or (vertical integrals, implicit tridiagonal solves) row by row through all
+//! levels; threads take bands of rows. The original's scratch rows (in a core's cache) are not reported.
 
 mod grid;
 mod ocean;
@@ -20,10 +12,7 @@ use isotherm_core::{Bytes, parameters};
 
 use self::grid::Grid;
 use self::ocean::{Ocean, column_bytes};
-use crate::presets::{paper, test};
-use crate::random::Random;
-use crate::registry::{Built, ObjectSize, Workload};
-use crate::{Memory, Program};
+use crate::{Built, Memory, ObjectSize, Program, Random, Workload, paper, test};
 
 /// Columns east for each column north: the shape of ROMS' benchmark (2,048 x 256).
 const ASPECT: u64 = 8;

@@ -2,9 +2,7 @@
 
 use super::grid::{Grid, Order};
 use super::stencils::{inertia, mix, upstream};
-use crate::memory::Array;
-use crate::random::Random;
-use crate::{Memory, Token};
+use crate::{Array, Memory, Random, Token};
 
 /// Metres between columns, seconds of a time step and fast steps in it, gravity, density, rotation.
 pub(super) const SPACING: f64 = 10_000.0;
@@ -13,13 +11,11 @@ const FAST_STEPS: usize = 30;
 const GRAVITY: f64 = 9.81;
 const DENSITY: f64 = 1025.0;
 const ROTATION: f64 = 1e-4;
-/// Columns for each drifter.
 const DRIFTER_COLUMNS: usize = 64;
 /// Fields with levels, and without.
 const DEEP: usize = 16;
 const FLAT: usize = 7;
 
-/// Returns the bytes of a column.
 pub(super) fn column_bytes(levels: usize) -> u64 {
     (8 * (DEEP * levels + FLAT)) as u64
 }
@@ -93,13 +89,13 @@ impl Ocean {
         let centre = [unit() * grid.east as f64, unit() * grid.north as f64];
         for column in 0..columns {
             let place = [(column % grid.east) as f64, (column / grid.east) as f64];
-            depth.values_mut()[column] = 1000.0 + 500.0 * place[0] / grid.east as f64;
+            depth[column] = 1000.0 + 500.0 * place[0] / grid.east as f64;
             let distance: f64 = place.iter().zip(centre).map(|(a, b)| (a - b) * (a - b)).sum();
             for level in 0..grid.levels {
                 let share = (level as f64 + 0.5) / grid.levels as f64;
                 let eddy = 2.0 * share * (-distance / 50.0).exp();
-                tracers[0].values_mut()[grid.at(column, level)] = 4.0 + 14.0 * share * share + eddy;
-                tracers[1].values_mut()[grid.at(column, level)] = 35.0 - share;
+                tracers[0][grid.at(column, level)] = 4.0 + 14.0 * share * share + eddy;
+                tracers[1][grid.at(column, level)] = 35.0 - share;
             }
         }
         grid.sweep(Order::Levels, &[], &[depth, surface, mean_east, mean_north], 20, memory);
@@ -132,23 +128,22 @@ impl Ocean {
     fn set_depths(&mut self, memory: &mut dyn Memory) {
         let grid = self.grid;
         for column in 0..grid.columns() {
-            let surface = self.surface.values()[column];
-            let thickness = (self.depth.values()[column] + surface) / grid.levels as f64;
+            let surface = self.surface[column];
+            let thickness = (self.depth[column] + surface) / grid.levels as f64;
             for level in 0..grid.levels {
                 let below = (grid.levels - level) as f64 - 0.5;
-                self.thickness.values_mut()[grid.at(column, level)] = thickness;
-                self.height.values_mut()[grid.at(column, level)] = surface - below * thickness;
+                self.thickness[grid.at(column, level)] = thickness;
+                self.height[grid.at(column, level)] = surface - below * thickness;
             }
         }
         let read = [&self.depth, &self.surface];
         grid.sweep(Order::Columns, &read, &[&self.thickness, &self.height], 8, memory);
     }
 
-    /// Computes the density by the equation of state.
     fn set_density(&mut self, memory: &mut dyn Memory) {
-        let (warmth, salt) = (self.tracers[0].values(), self.tracers[1].values());
-        for (at, density) in self.density.values_mut().iter_mut().enumerate() {
-            let pressure = 4.5e-3 * -self.height.values()[at];
+        let (warmth, salt) = (&self.tracers[0], &self.tracers[1]);
+        for (at, density) in self.density.iter_mut().enumerate() {
+            let pressure = 4.5e-3 * -self.height[at];
             *density = DENSITY * (1.0 - 1.7e-4 * (warmth[at] - 10.0) + 7.6e-4 * (salt[at] - 35.0)) + pressure;
         }
         let read = [&self.tracers[0], &self.tracers[1], &self.height];
@@ -161,14 +156,14 @@ impl Ocean {
         for level in 0..grid.levels - 1 {
             for column in 0..grid.columns() {
                 let (at, up) = (grid.at(column, level), grid.at(column, level + 1));
-                let gap = self.height.values()[up] - self.height.values()[at];
-                let slope = |field: &Array<f64>| (field.values()[up] - field.values()[at]) / gap;
+                let gap = self.height[up] - self.height[at];
+                let slope = |field: &Array<f64>| (field[up] - field[at]) / gap;
                 // Less the part of density that pressure makes.
                 let stability = -GRAVITY / DENSITY * (slope(&self.density) + 4.5e-3);
                 let shear = slope(&self.east).powi(2) + slope(&self.north).powi(2) + 1e-10;
                 let damping = 1.0 / (1.0 + 5.0 * (stability / shear).max(0.0));
-                self.friction.values_mut()[at] = 1e-4 + 5e-3 * damping * damping;
-                self.diffusion.values_mut()[at] = 1e-5 + 5e-3 * damping * damping * damping;
+                self.friction[at] = 1e-4 + 5e-3 * damping * damping;
+                self.diffusion[at] = 1e-5 + 5e-3 * damping * damping * damping;
             }
         }
         let read = [&self.density, &self.height, &self.east, &self.north];
@@ -182,27 +177,27 @@ impl Ocean {
         for level in (0..grid.levels).rev() {
             let half = |column: usize| {
                 let at = grid.at(column, level);
-                0.5 * GRAVITY * (self.density.values()[at] - DENSITY) * self.thickness.values()[at]
+                0.5 * GRAVITY * (self.density[at] - DENSITY) * self.thickness[at]
             };
             pressure.iter_mut().enumerate().for_each(|(column, pressure)| *pressure += half(column));
             let gradient = |column: usize, other: usize| {
                 let (at, from) = (grid.at(column, level), grid.at(other, level));
-                let (density, height) = (self.density.values(), self.height.values());
+                let (density, height) = (&self.density, &self.height);
                 let tilt = 0.5 * (density[at] + density[from]) - DENSITY;
                 (pressure[column] - pressure[other] + GRAVITY * tilt * (height[at] - height[from]))
                     / (DENSITY * SPACING)
             };
             grid.each(|column, has_west, has_south| {
                 let at = grid.at(column, level);
-                let (east, north) = (self.east.values(), self.north.values());
+                let (east, north) = (&self.east, &self.north);
                 if has_west {
                     let forced = ROTATION * north[at] - gradient(column, column - 1);
-                    self.force_east.values_mut()[at] =
+                    self.force_east[at] =
                         forced + inertia(&grid, &self.east, column, at, east[at], north[at]);
                 }
                 if has_south {
                     let forced = -ROTATION * east[at] - gradient(column, column - grid.east);
-                    self.force_north.values_mut()[at] =
+                    self.force_north[at] =
                         forced + inertia(&grid, &self.north, column, at, east[at], north[at]);
                 }
             });
@@ -216,46 +211,41 @@ impl Ocean {
     fn step_surface(&mut self, memory: &mut dyn Memory) {
         let grid = self.grid;
         let mean = |field: &Array<f64>| -> Vec<f64> {
-            let sum = |column: usize| {
-                (0..grid.levels).map(|level| field.values()[grid.at(column, level)]).sum::<f64>()
-            };
+            let sum =
+                |column: usize| (0..grid.levels).map(|level| field[grid.at(column, level)]).sum::<f64>();
             (0..grid.columns()).map(|column| sum(column) / grid.levels as f64).collect()
         };
         let (force_east, force_north) = (mean(&self.force_east), mean(&self.force_north));
         grid.sweep(Order::Columns, &[&self.force_east, &self.force_north], &[], 4, memory);
-        self.old_surface.values_mut().copy_from_slice(self.surface.values());
-        self.flow_east.values_mut().fill(0.0);
-        self.flow_north.values_mut().fill(0.0);
+        self.old_surface.copy_from_slice(&self.surface);
+        self.flow_east.fill(0.0);
+        self.flow_north.fill(0.0);
         let (fast, share) = (STEP / FAST_STEPS as f64, 1.0 / FAST_STEPS as f64);
         let (mut through_east, mut through_north) = (vec![0.0; grid.columns()], vec![0.0; grid.columns()]);
         for _ in 0..FAST_STEPS {
             grid.each(|column, has_west, has_south| {
-                let deep = |column: usize| self.depth.values()[column] + self.surface.values()[column];
-                let (mean_east, mean_north) =
-                    (self.mean_east.values()[column], self.mean_north.values()[column]);
+                let deep = |column: usize| self.depth[column] + self.surface[column];
+                let (mean_east, mean_north) = (self.mean_east[column], self.mean_north[column]);
                 if has_west {
                     through_east[column] = 0.5 * (deep(column) + deep(column - 1)) * mean_east;
-                    self.flow_east.values_mut()[column] += share * through_east[column];
+                    self.flow_east[column] += share * through_east[column];
                 }
                 if has_south {
                     through_north[column] = 0.5 * (deep(column) + deep(column - grid.east)) * mean_north;
-                    self.flow_north.values_mut()[column] += share * through_north[column];
+                    self.flow_north[column] += share * through_north[column];
                 }
             });
             for column in 0..grid.columns() {
                 let loss = grid.divergence(column, &through_east, &through_north) / SPACING;
-                self.surface.values_mut()[column] -= fast * loss;
+                self.surface[column] -= fast * loss;
             }
             grid.each(|column, has_west, has_south| {
-                let slope = |other: usize| {
-                    GRAVITY * (self.surface.values()[column] - self.surface.values()[other]) / SPACING
-                };
+                let slope = |other: usize| GRAVITY * (self.surface[column] - self.surface[other]) / SPACING;
                 if has_west {
-                    self.mean_east.values_mut()[column] += fast * (force_east[column] - slope(column - 1));
+                    self.mean_east[column] += fast * (force_east[column] - slope(column - 1));
                 }
                 if has_south {
-                    self.mean_north.values_mut()[column] +=
-                        fast * (force_north[column] - slope(column - grid.east));
+                    self.mean_north[column] += fast * (force_north[column] - slope(column - grid.east));
                 }
             });
             let flow = [&self.mean_east, &self.mean_north];
@@ -276,20 +266,19 @@ impl Ocean {
                 if !(if stride == 1 { has_west } else { has_south }) {
                     return;
                 }
-                let thickness =
-                    |at: usize| 0.5 * (self.thickness.values()[at] + self.thickness.values()[at - stride]);
+                let thickness = |at: usize| 0.5 * (self.thickness[at] + self.thickness[at - stride]);
                 let mut right = Vec::with_capacity(grid.levels);
                 for level in 0..grid.levels {
                     let at = grid.at(column, level);
-                    right.push((velocity.values()[at] + STEP * force.values()[at]) * thickness(at));
+                    right.push((velocity[at] + STEP * force[at]) * thickness(at));
                 }
                 let thick = |level| thickness(grid.at(column, level));
                 mix(&grid, column, thick, &self.friction, &mut right);
                 let total: f64 = (0..grid.levels).map(thick).sum();
                 let carried: f64 = right.iter().enumerate().map(|(level, value)| value * thick(level)).sum();
-                let correction = (flow.values()[column] - carried) / total;
+                let correction = (flow[column] - carried) / total;
                 for (level, value) in right.into_iter().enumerate() {
-                    velocity.values_mut()[grid.at(column, level)] = value + correction;
+                    velocity[grid.at(column, level)] = value + correction;
                 }
             });
             let read = [&*velocity, force, &self.thickness, &self.friction, flow];
@@ -303,24 +292,23 @@ impl Ocean {
         for level in 0..grid.levels {
             grid.each(|column, has_west, has_south| {
                 let at = grid.at(column, level);
-                let thickness = self.thickness.values();
+                let thickness = &self.thickness;
                 let face = |other: usize| 0.5 * (thickness[at] + thickness[other]);
                 let through = |velocity: &Array<f64>, has: bool, stride: usize| {
-                    if has { velocity.values()[at] * face(at - stride) } else { 0.0 }
+                    if has { velocity[at] * face(at - stride) } else { 0.0 }
                 };
-                self.transport_east.values_mut()[at] = through(&self.east, has_west, 1);
-                self.transport_north.values_mut()[at] = through(&self.north, has_south, grid.east);
+                self.transport_east[at] = through(&self.east, has_west, 1);
+                self.transport_north[at] = through(&self.north, has_south, grid.east);
             });
             let own = grid.at(0, level)..grid.at(0, level + 1);
             for column in 0..grid.columns() {
                 let at = grid.at(column, level);
-                let (east, north) =
-                    (&self.transport_east.values()[own.clone()], &self.transport_north.values()[own.clone()]);
+                let (east, north) = (&self.transport_east[own.clone()], &self.transport_north[own.clone()]);
                 let loss = grid.divergence(column, east, north) / SPACING;
-                let next = (self.depth.values()[column] + self.surface.values()[column]) / grid.levels as f64;
-                let below = if level == 0 { 0.0 } else { self.upward.values()[grid.at(column, level - 1)] };
-                self.next_thickness.values_mut()[at] = next;
-                self.upward.values_mut()[at] = below - loss - (next - self.thickness.values()[at]) / STEP;
+                let next = (self.depth[column] + self.surface[column]) / grid.levels as f64;
+                let below = if level == 0 { 0.0 } else { self.upward[grid.at(column, level - 1)] };
+                self.next_thickness[at] = next;
+                self.upward[at] = below - loss - (next - self.thickness[at]) / STEP;
             }
         }
         let written = [&self.transport_east, &self.transport_north];
@@ -332,7 +320,7 @@ impl Ocean {
     /// Advects a tracer, third-order upstream sideways and centred upward, then diffuses it implicitly.
     fn step_tracer(&mut self, tracer: usize, memory: &mut dyn Memory) {
         let grid = self.grid;
-        let values = self.tracers[tracer].values();
+        let values = &self.tracers[tracer];
         let (mut east, mut north) = (vec![0.0; grid.columns()], vec![0.0; grid.columns()]);
         for level in 0..grid.levels {
             let own = &values[grid.at(0, level)..grid.at(0, level + 1)];
@@ -342,8 +330,8 @@ impl Ocean {
                 let through = |transport: f64, stride: usize, place: usize, size: usize| {
                     transport * upstream(own, column, stride, place, size, transport)
                 };
-                east[column] = through(self.transport_east.values()[at], 1, place, grid.east);
-                north[column] = through(self.transport_north.values()[at], grid.east, row, grid.north);
+                east[column] = through(self.transport_east[at], 1, place, grid.east);
+                north[column] = through(self.transport_north[at], grid.east, row, grid.north);
             });
             for column in 0..grid.columns() {
                 let at = grid.at(column, level);
@@ -351,11 +339,11 @@ impl Ocean {
                     let at = grid.at(column, level);
                     let above =
                         if level + 1 < grid.levels { values[grid.at(column, level + 1)] } else { values[at] };
-                    self.upward.values()[at] * 0.5 * (values[at] + above)
+                    self.upward[at] * 0.5 * (values[at] + above)
                 };
                 let below = if level == 0 { 0.0 } else { top(level - 1) };
                 let loss = grid.divergence(column, &east, &north) / SPACING + top(level) - below;
-                self.next_tracer.values_mut()[at] = values[at] * self.thickness.values()[at] - STEP * loss;
+                self.next_tracer[at] = values[at] * self.thickness[at] - STEP * loss;
             }
         }
         let read = [
@@ -368,18 +356,17 @@ impl Ocean {
         grid.sweep(Order::Levels, &read, &[&self.next_tracer], 70, memory);
         for column in 0..grid.columns() {
             let mut right: Vec<f64> =
-                (0..grid.levels).map(|level| self.next_tracer.values()[grid.at(column, level)]).collect();
-            let thick = |level| self.next_thickness.values()[grid.at(column, level)];
+                (0..grid.levels).map(|level| self.next_tracer[grid.at(column, level)]).collect();
+            let thick = |level| self.next_thickness[grid.at(column, level)];
             mix(&grid, column, thick, &self.diffusion, &mut right);
             for (level, value) in right.into_iter().enumerate() {
-                self.tracers[tracer].values_mut()[grid.at(column, level)] = value;
+                self.tracers[tracer][grid.at(column, level)] = value;
             }
         }
         let read = [&self.next_tracer, &self.next_thickness, &self.diffusion];
         grid.sweep(Order::Columns, &read, &[&self.tracers[tracer]], 40, memory);
     }
 
-    /// Moves the drifters with the flow at the surface.
     fn drift(&mut self, memory: &mut dyn Memory) {
         let grid = self.grid;
         for place in &mut self.drifters {
@@ -403,22 +390,22 @@ mod tests {
         let mut memory = CountingMemory::default();
         let grid = Grid { east: 24, north: 12, levels: 6, threads: 3 };
         let mut ocean = Ocean::new(grid, &mut Random::new(2), &mut memory);
-        ocean.tracers[1].values_mut().fill(35.0);
+        ocean.tracers[1].fill(35.0);
         ocean.set_depths(&mut memory);
         let heat = |ocean: &Ocean| -> f64 {
-            let pairs = ocean.tracers[0].values().iter().zip(ocean.thickness.values());
+            let pairs = ocean.tracers[0].iter().zip(ocean.thickness.iter());
             pairs.map(|(warmth, thickness)| warmth * thickness).sum()
         };
         let before = heat(&ocean);
         for _ in 0..20 {
             ocean.advance(&mut memory);
-            ocean.upward.values()[grid.at(0, 5)..].iter().for_each(|top| assert!(top.abs() < 1e-12, "{top}"));
+            ocean.upward[grid.at(0, 5)..].iter().for_each(|top| assert!(top.abs() < 1e-12, "{top}"));
         }
         ocean.set_depths(&mut memory);
         assert!((heat(&ocean) - before).abs() < 1e-9 * before);
-        assert!(ocean.surface.values().iter().sum::<f64>().abs() < 1e-9);
-        ocean.tracers[1].values().iter().for_each(|salt| assert!((salt - 35.0).abs() < 1e-9, "{salt}"));
-        let fastest = ocean.east.values().iter().fold(0.0f64, |most, speed| most.max(speed.abs()));
+        assert!(ocean.surface.iter().sum::<f64>().abs() < 1e-9);
+        ocean.tracers[1].iter().for_each(|salt| assert!((salt - 35.0).abs() < 1e-9, "{salt}"));
+        let fastest = ocean.east.iter().fold(0.0f64, |most, speed| most.max(speed.abs()));
         assert!((1e-4..2.0).contains(&fastest), "{fastest} m/s");
     }
 }

@@ -20,7 +20,7 @@ pub(super) fn inertia(
     if place == 0 || place + 1 == grid.east || row == 0 || row + 1 == grid.north {
         return 0.0;
     }
-    let values = field.values();
+    let values: &[f64] = field;
     let (left, right) = (values[at - 1], values[at + 1]);
     let (back, ahead) = (values[at - grid.east], values[at + grid.east]);
     let advection = east * (right - left) + north * (ahead - back);
@@ -63,7 +63,7 @@ pub(super) fn mix(
     let levels = grid.levels;
     let between = |level: usize| {
         let gap = 0.5 * (thickness(level) + thickness(level + 1));
-        STEP * rate.values()[grid.at(column, level)] / gap
+        STEP * rate[grid.at(column, level)] / gap
     };
     let above: Vec<f64> =
         (0..levels).map(|level| if level + 1 < levels { between(level) } else { 0.0 }).collect();

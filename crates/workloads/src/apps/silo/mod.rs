@@ -1,19 +1,9 @@
-//! `silo`: an in-memory transactional store under YCSB.
-//!
-//! After Silo (Tu et al., SOSP 2013) and the YCSB benchmark in its repository. **Kept.** The Masstree index
-//! (nodes of 15 keys in five lines, four of them fetched at once); tuples of a 24-byte header and 100 bytes,
-//! allocated when their keys are inserted; loading by one thread in ascending order; optimistic transactions
-//! of one operation each: read versions, lock, validate, write in place. Between a thread's execution and its
-//! commit every other thread has its turn, so that transactions conflict as on that many cores; as in the
-//! benchmark, an aborted one is not retried.
-//!
-//! Keys are drawn uniformly, as in Silo's benchmark, which Memtis, HybridTier, NeoMem, Jenga and PACT call
-//! "Silo with YCSB-C". `distribution=zipfian` is YCSB's scrambled Zipfian; D reads the latest keys in either.
+//! `silo`: an in-memory transactional store under YCSB; see `docs/reference/workloads.md`.
 //!
 //! **Left out.** Masstree's permutation word (keys arrive in order) and key suffixes, epochs and logging,
 //! snapshots and version chains (updates write in place), Silo's arenas by size (allocations follow each
 //! other in time, as with Jenga's allocator), and transaction buffers, which stay in the core's cache. The
-//! load commits each key at once instead of in batches.
+//! load commits each key at once instead of in batches. As in the benchmark, aborted ones are not retried.
 
 mod transaction;
 pub(crate) mod tree;
@@ -25,10 +15,7 @@ use isotherm_core::{Bytes, parameters};
 use self::transaction::{Operation, Store, TUPLE, Transaction};
 use self::tree::{NODE, WIDTH};
 use self::ycsb::{Core, Distribution, Ycsb};
-use crate::presets::{Values, paper, test};
-use crate::random::Random;
-use crate::registry::{Built, ObjectSize, Workload};
-use crate::{Memory, Program};
+use crate::{Built, Memory, ObjectSize, Program, Random, Values, Workload, paper, test};
 
 /// Transactions that are drawn at once.
 const AHEAD: u64 = tree::AHEAD as u64;

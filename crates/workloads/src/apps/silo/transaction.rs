@@ -5,9 +5,7 @@
 //! all that it saw.
 
 use super::tree::{AHEAD, Tree, Visit};
-use crate::memory::WORD;
-use crate::memory::heap::Heap;
-use crate::{Memory, Token};
+use crate::{Heap, Memory, Token, WORD};
 
 /// Bytes of a tuple: header, version, sizes, link and a value of 100 bytes, rounded up.
 pub(super) const TUPLE: u64 = 128;
@@ -32,7 +30,6 @@ pub(super) enum Operation {
     Scan(u64, u64),
 }
 
-/// A transaction that has executed and not yet committed.
 #[derive(Debug, Default)]
 pub(super) struct Transaction {
     /// Tuples and their versions, then leaves and theirs.
@@ -66,7 +63,6 @@ impl Store {
         Self { heap, tree, spare: Vec::new() }
     }
 
-    /// Reads ahead, natively, what the coming operations will.
     pub(super) fn read_ahead(&self, operations: &[Operation], memory: &dyn Memory) {
         let key = |operation: &Operation| match *operation {
             Operation::Read(key) | Operation::Update(key) | Operation::Insert(key) => key,

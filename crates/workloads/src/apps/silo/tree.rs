@@ -6,9 +6,7 @@
 
 use std::cell::RefCell;
 
-use crate::memory::WORD;
-use crate::memory::heap::{Heap, NULL};
-use crate::{Memory, Token};
+use crate::{Heap, Memory, NULL, Token, WORD};
 
 /// Keys of a node.
 pub(crate) const WIDTH: u64 = 15;
@@ -87,7 +85,6 @@ fn rank(node: u64, layout: &Layout, heap: &Heap, below: impl Fn(u64) -> bool) ->
 }
 
 impl Tree {
-    /// Creates an empty tree: one leaf.
     pub(crate) fn new(heap: &mut Heap, memory: &mut dyn Memory) -> Self {
         Self { root: make_node(true, heap, memory), ahead: RefCell::default() }
     }
@@ -182,7 +179,6 @@ impl Tree {
         }
     }
 
-    /// Adds a tuple under a new key.
     pub(crate) fn insert(&mut self, key: u64, tuple: u64, heap: &mut Heap, memory: &mut dyn Memory) {
         let (leaf, _) = self.find_leaf(key, heap, memory);
         *self.ahead.get_mut() = Paths::default();

@@ -3,10 +3,8 @@
 use isotherm_core::choices;
 
 use super::transaction::Operation;
-use crate::random::Random;
-use crate::zipf::Zipf;
+use crate::{Random, Zipf};
 
-/// The longest scan (YCSB, workload E).
 const MAX_SCAN: u64 = 100;
 
 choices! {
@@ -52,13 +50,11 @@ impl Core {
         }
     }
 
-    /// Returns how many of 100 operations insert a key.
     pub(super) fn insertions(self) -> u64 {
         self.mix().insert
     }
 }
 
-/// Distribution of the keys drawn.
 #[derive(Debug, Clone, Copy)]
 enum Popularity {
     Uniform,
@@ -75,7 +71,6 @@ pub(super) struct Ycsb {
 }
 
 impl Ycsb {
-    /// Creates the workload of that name over the keys `0..keys`.
     pub(super) fn new(core: Core, distribution: Distribution, keys: u64) -> Self {
         let mix = core.mix();
         let popularity = match (mix.latest, distribution) {

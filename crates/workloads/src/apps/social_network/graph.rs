@@ -4,8 +4,7 @@
 //! follow the other. Here friendships are drawn at random: a user's share falls with its rank by a power law
 //! with the same ratio of the largest to the mean.
 
-use crate::alias::AliasTable;
-use crate::random::Random;
+use crate::{AliasTable, Random};
 
 /// Friendships for each user (socfb-Reed98).
 const FRIENDSHIPS_PER_USER: f64 = 18_812.0 / 962.0;

@@ -1,13 +1,4 @@
-//! `social-network`: composing posts in DeathStarBench's social network.
-//!
-//! NeoMem (VI-A) ran DeathStarBench and measured the latency of composing posts. **Kept.** What its services
-//! do to their stores for a request (its wrk2 script: a uniform user, a text of 256 characters, 1 to 6
-//! mentions, 1 to 6 links, 1 to 5 pictures). Shortened links become documents; mentioned names are looked up
-//! in the cache; the post becomes a document; the author's timeline gets it at the front of a document and in
-//! a sorted set, and so do the home timelines of followers and mentioned users. Sorted sets (packed up to 128
-//! members, then skip list and hash table) and hash tables are Redis'. 962 users follow each other as in the
-//! benchmark's graph; see `graph`. Memory only grows, as in the original, and the hot set moves with it,
-//! because timelines are appended to.
+//! `social-network`: composing posts in DeathStarBench's social network; see `docs/reference/workloads.md`.
 //!
 //! **Left out.** Remote calls, serialisation, tracing (one number of instructions); separate servers (all
 //! stores share one heap, and one thread serves a request); MongoDB's storage engine (documents lie on the
@@ -20,10 +11,7 @@ mod sorted_set;
 use isotherm_core::{Bytes, parameters};
 
 use self::network::{Network, Request};
-use crate::presets::{paper, test};
-use crate::random::Random;
-use crate::registry::{Built, ObjectSize, Workload};
-use crate::{Memory, Program};
+use crate::{Built, Memory, ObjectSize, Program, Random, Workload, paper, test};
 
 /// Limits of a post's mentions, links and pictures, drawn from 1 on (the script's loops include both ends).
 const MENTIONS: u64 = 6;
@@ -84,7 +72,6 @@ fn build(settings: Settings, seed: u64) -> Built {
     }))
 }
 
-/// Returns a request as the benchmark's script makes them.
 fn request(users: u64, random: &mut Random) -> Request {
     let user = random.below(users);
     let mentions = 1 + random.below(MENTIONS);

@@ -4,9 +4,7 @@ use super::graph::friendships;
 use super::sorted_set::SortedSet;
 use crate::apps::redis::dict::{Dict, Space};
 use crate::apps::silo::tree::Tree;
-use crate::memory::WORD;
-use crate::random::{Random, mix};
-use crate::{Memory, Token};
+use crate::{Memory, Random, Token, WORD, mix};
 
 /// Bytes of a user's name in the cache of mentions: "username_123", header, identifier.
 const USER: u64 = 64;
@@ -67,7 +65,6 @@ pub(super) struct Network {
 }
 
 impl Network {
-    /// Creates a network of users who follow each other and have not posted.
     pub(super) fn new(users: u64, bytes: u64, seed: u64, memory: &mut dyn Memory) -> Self {
         let mut space = Space::new(bytes);
         let [followers, home_timelines, user_timelines] =
@@ -106,7 +103,6 @@ impl Network {
         set.add(follower, follower, &mut self.space, &mut self.levels, memory, token);
     }
 
-    /// Composes a post and adds it to all timelines that show it; returns its identifier.
     pub(super) fn compose(&mut self, request: &Request, memory: &mut dyn Memory) -> u64 {
         memory.compute(REQUEST_INSTRUCTIONS);
         let post = self.posted;
@@ -123,7 +119,6 @@ impl Network {
         post
     }
 
-    /// Shortens an address: adds a document, indexed by the short address, which is random.
     fn shorten(&mut self, memory: &mut dyn Memory) {
         let document = self.space.heap.allocate(memory, URL, "mongo url");
         self.space.heap.words_mut(document, URL / WORD).fill(self.shortened);
@@ -132,7 +127,6 @@ impl Network {
         self.shortened += 1;
     }
 
-    /// Stores the post's document, indexed by its identifier.
     fn store_post(&mut self, post: u64, request: &Request, memory: &mut dyn Memory) {
         let bytes = POST
             + TEXT

@@ -4,10 +4,7 @@
 //! levels, one node in four reaches the next, spans on every level, a search from the highest level down.
 
 use crate::apps::redis::dict::{Dict, Space};
-use crate::memory::WORD;
-use crate::memory::heap::NULL;
-use crate::random::Random;
-use crate::{Memory, Token};
+use crate::{Memory, NULL, Random, Token, WORD};
 
 /// Members that the packed list holds at most (Redis' default).
 const PACKED_MEMBERS: u64 = 128;
@@ -30,7 +27,8 @@ const HEAD: u64 = 32;
 const HEIGHT: u64 = 40;
 const TAIL: u64 = 48;
 
-// A node of the skip list: the member's string, its score, the node before, and on each level a pointer and a span.
+// A node of the skip list: the member's string, its score, the node before, and on each level a pointer and a
+// span.
 const STRING_OF: u64 = 0;
 const SCORE: u64 = 8;
 const BACKWARD: u64 = 16;
@@ -50,8 +48,7 @@ impl SortedSet {
         set
     }
 
-    /// Reads ahead, natively, what adding this member to each of these sets reads: a search waits for each
-    /// node, but searches of different sets do not wait for each other.
+    /// Reads ahead, natively, what adding this member to each of these sets reads, all searches side by side.
     pub(super) fn read_ahead(sets: &[Self], member: u64, score: u64, space: &Space) {
         let heap = &space.heap;
         sets.iter().for_each(|set| heap.prefetch(set.0, SET));
@@ -121,7 +118,6 @@ impl SortedSet {
         space.heap.store(memory, self.0 + LENGTH, length + 1, Token::NONE);
     }
 
-    /// Moves the packed list to a block of twice the size if `words` do not fit.
     fn make_room(self, words: u64, space: &mut Space, memory: &mut dyn Memory) {
         let (list, capacity) = (space.heap.word(self.0 + PACKED), space.heap.word(self.0 + CAPACITY));
         if words <= capacity {
@@ -135,7 +131,6 @@ impl SortedSet {
         space.heap.set_word(self.0 + CAPACITY, 2 * capacity);
     }
 
-    /// Turns the packed list into a hash table and a skip list.
     fn convert(self, space: &mut Space, levels: &mut Random, memory: &mut dyn Memory) {
         let (list, capacity) = (space.heap.word(self.0 + PACKED), space.heap.word(self.0 + CAPACITY));
         let entries = space.heap.words(list, PACKED_MEMBERS * PACKED_WORDS).to_vec();
@@ -150,7 +145,6 @@ impl SortedSet {
         space.free(list, capacity);
     }
 
-    /// Adds a new member to the skip list and the hash table.
     fn insert(
         self,
         member: u64,

@@ -1,8 +1,6 @@
 //! The click log and its quantised forms: pages of entries, global bins by row, bins by column.
 
-use crate::memory::Array;
-use crate::random::{Random, mix};
-use crate::{Memory, Token};
+use crate::{Array, Memory, Random, Token, mix};
 
 /// Features of Criteo's click logs: counts and hashed categories.
 pub(super) const FEATURES: usize = 39;
@@ -25,14 +23,14 @@ pub(super) struct Entry {
 /// Returns bytes a row of everything, the trees and histograms aside.
 pub(super) fn row_bytes() -> f64 {
     let present = COUNTS as f64 * (1.0 - MISSING[0]) + (FEATURES - COUNTS) as f64 * (1.0 - MISSING[1]);
-    // Entries, global bins and columns; offsets twice; label, margin, gradient pair; row numbers and their buffer.
+    // Entries, global bins and columns; offsets twice; label, margin, gradient pair; row numbers and their
+    // buffer.
     present * (8.0 + 4.0) + FEATURES as f64 + 16.0 + 4.0 + 4.0 + 8.0 + 16.0
 }
 
 pub(super) struct Data {
     /// Each feature's first global bin, and the number of all.
     pub(super) starts: Vec<u32>,
-    /// Start of each row's bins.
     pub(super) offsets: Array<u64>,
     /// Global bins, row by row.
     pub(super) bins: Array<u32>,
@@ -51,15 +49,14 @@ impl Data {
         let mut bins = Vec::with_capacity(entries.len());
         let mut columns = vec![NONE; rows * FEATURES];
         for row in 0..rows {
-            for entry in &entries.values()[offsets.values()[row] as usize..offsets.values()[row + 1] as usize]
-            {
+            for entry in &entries[offsets[row] as usize..offsets[row + 1] as usize] {
                 let feature = entry.feature as usize;
                 let bin = cuts[feature].partition_point(|&cut| cut <= entry.value);
                 columns[feature * rows + row] = bin as u8;
                 bins.push(starts[feature] + bin as u32);
             }
         }
-        let row_offsets = Array::of(memory, offsets.values().to_vec(), "xgboost bins by row");
+        let row_offsets = Array::of(memory, offsets.to_vec(), "xgboost bins by row");
         let bins = Array::of(memory, bins, "xgboost bins by row");
         let columns = Array::of(memory, columns, "xgboost bins by column");
         let data = Self { starts, offsets: row_offsets, bins, columns, labels };
@@ -72,7 +69,7 @@ impl Data {
     }
 
     pub(super) fn row(&self, row: usize) -> std::ops::Range<usize> {
-        self.offsets.values()[row] as usize..self.offsets.values()[row + 1] as usize
+        self.offsets[row] as usize..self.offsets[row + 1] as usize
     }
 
     /// Reports two passes over the pages, one for each form.
@@ -122,7 +119,7 @@ fn log(rows: usize, seed: u64, memory: &mut dyn Memory) -> (Array<u64>, Array<En
     let labels = Array::of(memory, labels, "xgboost labels");
     for row in 0..rows {
         memory.compute(40 * FEATURES as u32);
-        let places = offsets.values()[row] as usize..offsets.values()[row + 1] as usize;
+        let places = offsets[row] as usize..offsets[row + 1] as usize;
         entries.store_run(memory, places, Token::NONE);
         if offsets.starts_line(row) {
             memory.store(offsets.address(row), Token::NONE);
@@ -148,7 +145,7 @@ fn sketch(
     entries: &Array<Entry>,
     memory: &mut dyn Memory,
 ) -> Vec<Vec<f32>> {
-    let sampled = &entries.values()[..offsets.values()[rows.min(SKETCH)] as usize];
+    let sampled = &entries[..offsets[rows.min(SKETCH)] as usize];
     entries.load_run(memory, 0..entries.len(), Token::NONE);
     let cut = |feature: usize| {
         let mut values: Vec<f32> = sampled
@@ -175,9 +172,9 @@ mod tests {
         let mut memory = CountingMemory::default();
         let data = Data::new(3000, 32, 5, &mut memory);
         for row in 0..3000 {
-            let global = &data.bins.values()[data.row(row)];
+            let global = &data.bins[data.row(row)];
             let by_column = (0..FEATURES).filter_map(|feature| {
-                let bin = data.columns.values()[feature * 3000 + row];
+                let bin = data.columns[feature * 3000 + row];
                 (bin != NONE).then(|| data.starts[feature] + u32::from(bin))
             });
             assert_eq!(global, by_column.collect::<Vec<_>>());

@@ -1,19 +1,8 @@
-//! `xgboost`: training of boosted trees by histograms on a log of clicks.
+//! `xgboost`: training of boosted trees by histograms on a log of clicks; see `docs/reference/workloads.md`.
 //!
-//! FreqTier (VI-C) and HybridTier (5.3) train XGBoost on part of Criteo's click logs for 400 rounds with 16
-//! threads. **Kept.** XGBoost's `hist` method for sparse data with its defaults (depth 6, learning rate 0.3,
-//! logistic loss): the input pages (8 bytes for each entry), read for quantiles and bins and cold from then
-//! on; global bins by row (4 bytes for each entry, with offsets), from which histograms are built; bins by
-//! column (a byte for each row and feature), by which rows are partitioned; gradient pairs, margins, row
-//! numbers by node with a buffer. In each node the smaller child's histogram is built and the other
-//! subtracted; threads take blocks of 256 (histograms) and 2,048 rows (partitions) in turn. The leaves' row
-//! sets update the margins, so no tree is walked.
-//!
-//! **Data.** 13 counts and 26 hashed categories of skewed popularity as in Criteo's logs, a sixth of them
-//! missing; clicks depend on some of them. **Scale.** Rows shrink with the footprint, and bins from 256 to 32
-//! for each feature (`bins`), so that a histogram stays small beside a node's rows. **Left out.** The
-//! threads' copies of a histogram, in their cores' caches (20 KB here, 160 KB there): only the node's is
-//! reported. Quantiles come from the first 20,000 rows.
+//! Threads take blocks of 256 (histograms) and 2,048 rows (partitions) in turn; the leaves' row sets update
+//! the margins, so no tree is walked. Quantiles come from the first 20,000 rows. A thread's copy of a
+//! histogram stays in its core's cache (20 KB here, 160 KB there): only the node's is reported.
 
 mod data;
 mod tree;
@@ -22,9 +11,7 @@ use isotherm_core::{Bytes, parameters};
 
 use self::data::{Data, FEATURES, row_bytes};
 use self::tree::State;
-use crate::presets::{paper, test};
-use crate::registry::{Built, ObjectSize, Workload};
-use crate::{Memory, Program};
+use crate::{Built, Memory, ObjectSize, Program, Workload, paper, test};
 
 parameters! {
     struct Settings {

@@ -3,9 +3,7 @@
 use std::ops::Range;
 
 use super::data::{Data, FEATURES, NONE};
-use crate::memory::Array;
-use crate::memory::LastLine;
-use crate::{Memory, Token};
+use crate::{Array, LastLine, Memory, Token};
 
 /// Rows of a thread's turn at building a histogram, and of a block of a partition (XGBoost's own).
 const BUILD_BLOCK: usize = 256;
@@ -63,7 +61,6 @@ struct Node {
     histogram: Option<Array<Sums>>,
 }
 
-/// State that training changes from round to round.
 pub(super) struct State {
     pub(super) margins: Array<f32>,
     pub(super) pairs: Array<[f32; 2]>,
@@ -86,10 +83,10 @@ impl State {
 
     /// Derivatives of the logistic loss of every row.
     pub(super) fn differentiate(&mut self, data: &Data, threads: usize, memory: &mut dyn Memory) {
-        for (row, (margin, label)) in self.margins.values().iter().zip(data.labels.values()).enumerate() {
+        for (row, (margin, label)) in self.margins.iter().zip(data.labels.iter()).enumerate() {
             let probability = 1.0 / (1.0 + (-margin).exp());
             let hessian = (probability * (1.0 - probability)).max(1e-16);
-            self.pairs.values_mut()[row] = [probability - label, hessian];
+            self.pairs[row] = [probability - label, hessian];
         }
         blocks(0..data.rows(), BUILD_BLOCK, threads, memory, |block, memory| {
             self.margins.load_run(memory, block.clone(), Token::NONE);
@@ -108,11 +105,11 @@ impl State {
         memory: &mut dyn Memory,
     ) -> Vec<Split> {
         let rows = self.rows.len();
-        self.rows.values_mut().iter_mut().enumerate().for_each(|(at, row)| *row = at as u64);
+        self.rows.iter_mut().enumerate().for_each(|(at, row)| *row = at as u64);
         self.rows.store_run(memory, 0..rows, Token::NONE);
         let histogram = self.histogram(data, 0..rows, threads, memory);
         let mut sums = Sums::default();
-        self.pairs.values().iter().for_each(|pair| sums.add(sums_of(*pair)));
+        self.pairs.iter().for_each(|pair| sums.add(sums_of(*pair)));
         let mut level = vec![Node { rows: 0..rows, sums, histogram: Some(histogram) }];
         let mut splits = Vec::new();
         for children in (0..depth).rev() {
@@ -147,7 +144,7 @@ impl State {
         blocks(node.rows.clone(), PARTITION_BLOCK, threads, memory, |block, memory| {
             let (rows, token) = self.rows.load_run(memory, block, Token::NONE);
             for &row in rows {
-                self.margins.values_mut()[row as usize] += weight;
+                self.margins[row as usize] += weight;
                 if line.moves_to(self.margins.address(row as usize)) {
                     let token = memory.load(self.margins.address(row as usize), token);
                     memory.store(self.margins.address(row as usize), token);
@@ -195,20 +192,19 @@ impl State {
     ) -> Array<Sums> {
         let bins = parent.len();
         let mut rest = self.fresh(bins, memory);
-        let pairs = parent.values().iter().zip(built.values());
-        rest.values_mut().iter_mut().zip(pairs).for_each(|(rest, (all, one))| *rest = all.less(*one));
+        let pairs = parent.iter().zip(built.iter());
+        rest.iter_mut().zip(pairs).for_each(|(rest, (all, one))| *rest = all.less(*one));
         parent.load_run(memory, 0..bins, Token::NONE);
         built.load_run(memory, 0..bins, Token::NONE);
         rest.store_run(memory, 0..bins, Token::NONE);
         rest
     }
 
-    /// Returns a histogram of zeros.
     fn fresh(&mut self, bins: usize, memory: &mut dyn Memory) -> Array<Sums> {
         let spare = self.spare.pop();
         let mut histogram =
             spare.unwrap_or_else(|| Array::new(memory, bins, Sums::default(), "xgboost histograms"));
-        histogram.values_mut().fill(Sums::default());
+        histogram.fill(Sums::default());
         histogram
     }
 
@@ -222,7 +218,7 @@ impl State {
     ) -> Array<Sums> {
         let bins = data.starts[FEATURES] as usize;
         let mut histogram = self.fresh(bins, memory);
-        let sums = histogram.values_mut();
+        let sums = &mut histogram;
         let (mut pair_line, mut offset_line) = (LastLine::default(), LastLine::default());
         blocks(places.clone(), BUILD_BLOCK, threads, memory, |block, memory| {
             let (rows, token) = self.rows.load_run(memory, block, Token::NONE);
@@ -249,7 +245,7 @@ impl State {
         memory: &mut dyn Memory,
     ) -> usize {
         let column = split.feature * data.rows();
-        let goes_left = |row: u64| match data.columns.values()[column + row as usize] {
+        let goes_left = |row: u64| match data.columns[column + row as usize] {
             NONE => split.missing_left,
             bin => bin <= split.bin,
         };
@@ -262,11 +258,11 @@ impl State {
             });
             self.buffer.store_run(memory, block, Token::NONE);
         });
-        let rows = &self.rows.values()[places.clone()];
+        let rows = &self.rows[places.clone()];
         let (left, right): (Vec<u64>, Vec<u64>) = rows.iter().partition(|&&row| goes_left(row));
         let middle = places.start + left.len();
-        self.rows.values_mut()[places.start..middle].copy_from_slice(&left);
-        self.rows.values_mut()[middle..places.end].copy_from_slice(&right);
+        self.rows[places.start..middle].copy_from_slice(&left);
+        self.rows[middle..places.end].copy_from_slice(&right);
         blocks(places.clone(), PARTITION_BLOCK, threads, memory, |block, memory| {
             self.buffer.load_run(memory, block.clone(), Token::NONE);
             self.rows.store_run(memory, block, Token::NONE);
@@ -300,7 +296,7 @@ fn best_split(data: &Data, sums: Sums, histogram: &Array<Sums>, memory: &mut dyn
     memory.compute(20 * histogram.len() as u32);
     let mut best: Option<Split> = None;
     for feature in 0..FEATURES {
-        let bins = &histogram.values()[data.starts[feature] as usize..data.starts[feature + 1] as usize];
+        let bins = &histogram[data.starts[feature] as usize..data.starts[feature + 1] as usize];
         let mut present = Sums::default();
         bins.iter().for_each(|bin| present.add(*bin));
         let missing = sums.less(present);
@@ -338,7 +334,7 @@ mod tests {
     /// Returns the gain of sending the rows that `left` names to the left, from the rows themselves.
     fn gain(state: &State, left: impl Fn(usize) -> bool) -> f64 {
         let mut sides = [Sums::default(); 2];
-        for (row, pair) in state.pairs.values().iter().enumerate() {
+        for (row, pair) in state.pairs.iter().enumerate() {
             sides[usize::from(left(row))].add(sums_of(*pair));
         }
         let mut all = sides[0];
@@ -354,7 +350,7 @@ mod tests {
         for feature in 0..FEATURES {
             for bin in 0..16 {
                 for missing_left in [false, true] {
-                    let value = gain(&state, |row| match data.columns.values()[feature * 2000 + row] {
+                    let value = gain(&state, |row| match data.columns[feature * 2000 + row] {
                         NONE => missing_left,
                         own => own <= bin,
                     });
@@ -369,22 +365,22 @@ mod tests {
     fn subtracted_histograms_equal_built_ones_and_leaves_cover_the_rows() {
         let (data, mut state, mut memory) = trained(3000);
         let places = 0..3000;
-        state.rows.values_mut().iter_mut().enumerate().for_each(|(at, row)| *row = at as u64);
+        state.rows.iter_mut().enumerate().for_each(|(at, row)| *row = at as u64);
         let histogram = state.histogram(&data, places.clone(), 3, &mut memory);
         let mut sums = Sums::default();
-        state.pairs.values().iter().for_each(|pair| sums.add(sums_of(*pair)));
+        state.pairs.iter().for_each(|pair| sums.add(sums_of(*pair)));
         let split = best_split(&data, sums, &histogram, &mut memory).expect("a split");
         let node = Node { rows: places, sums, histogram: Some(histogram) };
         let children = state.split(&data, node, split, true, 3, &mut memory);
         for child in &children {
             let built = state.histogram(&data, child.rows.clone(), 2, &mut memory);
             let found = child.histogram.as_ref().expect("it may be split again");
-            for (found, expected) in found.values().iter().zip(built.values()) {
+            for (found, expected) in found.iter().zip(built.iter()) {
                 assert!((found.gradient - expected.gradient).abs() < 1e-6);
                 assert!((found.hessian - expected.hessian).abs() < 1e-6);
             }
         }
-        let mut rows = state.rows.values().to_vec();
+        let mut rows = state.rows.to_vec();
         rows.sort_unstable();
         assert!(rows.into_iter().eq(0..3000));
     }
@@ -393,7 +389,7 @@ mod tests {
     fn the_loss_falls_from_round_to_round() {
         let (data, mut state, mut memory) = trained(3000);
         let loss = |state: &State| -> f32 {
-            let rows = state.margins.values().iter().zip(data.labels.values());
+            let rows = state.margins.iter().zip(data.labels.iter());
             rows.map(|(margin, label)| (1.0 + margin.exp()).ln() - label * margin).sum()
         };
         let mut before = loss(&state);

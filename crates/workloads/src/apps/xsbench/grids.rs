@@ -1,9 +1,7 @@
 //! XSBench's data: nuclide grids, the unionised energy grid with its index grid, and the lookup through them.
 
 use super::materials::MATERIALS;
-use crate::memory::Array;
-use crate::random::Random;
-use crate::{Memory, Token};
+use crate::{Array, Memory, Random, Token};
 
 /// Nuclides of the large Hoogenboom-Martin reactor.
 pub(super) const NUCLIDES: usize = 355;
@@ -16,7 +14,6 @@ pub(super) const POINT_BYTES: u64 =
 const SEARCH_INSTRUCTIONS: u32 = 5;
 const INTERPOLATION_INSTRUCTIONS: u32 = 30;
 
-/// A nuclide's cross sections at an energy.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[repr(C)]
 pub(super) struct Point {
@@ -42,12 +39,12 @@ impl Grids {
     /// Creates random grids of `points` points for each nuclide.
     pub(super) fn new(points: usize, random: &mut Random, memory: &mut dyn Memory) -> Self {
         let nuclides = nuclide_grids(points, random, memory);
-        let mut energies: Vec<f64> = nuclides.values().iter().map(|point| point.energy).collect();
+        let mut energies: Vec<f64> = nuclides.iter().map(|point| point.energy).collect();
         energies.sort_unstable_by(f64::total_cmp);
         let energies = Array::of(memory, energies, "unionised energies");
         nuclides.load_run(memory, 0..nuclides.len(), Token::NONE);
         energies.store_run(memory, 0..energies.len(), Token::NONE);
-        let indices = index_grid(points, &nuclides, energies.values(), memory);
+        let indices = index_grid(points, &nuclides, &energies, memory);
         let concentrations =
             MATERIALS.iter().map(|nuclides| nuclides.iter().map(|_| random.unit()).collect()).collect();
         Self { points, nuclides, energies, indices, concentrations }
@@ -71,7 +68,7 @@ impl Grids {
                 line = self.indices.address(entry) >> 6;
                 (_, index_token) = self.indices.load(memory, entry, found);
             }
-            let low = usize::from(nuclide) * self.points + self.indices.values()[entry] as usize;
+            let low = usize::from(nuclide) * self.points + self.indices[entry] as usize;
             let (pair, token) = self.nuclides.load_run(memory, low..low + 2, index_token);
             memory.compute(INTERPOLATION_INSTRUCTIONS);
             add(&mut sum, *concentration, energy, pair);
@@ -137,13 +134,13 @@ fn index_grid(
             break;
         }
         for (nuclide, low) in low.iter_mut().enumerate() {
-            if energy >= nuclides.values()[next(nuclide, *low)].energy && (*low as usize) < points - 2 {
+            if energy >= nuclides[next(nuclide, *low)].energy && (*low as usize) < points - 2 {
                 *low += 1;
                 memory.load(nuclides.address(next(nuclide, *low)), Token::NONE);
             }
         }
         let entries = row * NUCLIDES..(row + 1) * NUCLIDES;
-        indices.values_mut()[entries.clone()].copy_from_slice(&low);
+        indices[entries.clone()].copy_from_slice(&low);
         memory.compute(4 * NUCLIDES as u32);
         indices.store_run(memory, entries, Token::NONE);
     }
@@ -165,7 +162,7 @@ mod tests {
             let mut expected = [0.0; CHANNELS];
             for (&nuclide, &concentration) in MATERIALS[material].iter().zip(&grids.concentrations[material])
             {
-                let grid = &grids.nuclides.values()[usize::from(nuclide) * 20..][..20];
+                let grid = &grids.nuclides[usize::from(nuclide) * 20..][..20];
                 let above = grid.iter().position(|point| point.energy > energy).unwrap_or(19).clamp(1, 19);
                 let (low, high) = (grid[above - 1], grid[above]);
                 let share = (energy - low.energy) / (high.energy - low.energy);

@@ -26,10 +26,8 @@ const VESSEL: &[u16] = &[
 const STEEL: &[u16] = &[24, 41, 4, 5, 19, 20, 21, 22, 35, 36, 37, 38, 39, 25, 49, 50, 51, 11, 12, 13, 14];
 const ASSEMBLY: &[u16] = &[24, 41, 4, 5, 63, 64, 65, 66, 67];
 
-/// The nuclides of each material.
 pub(super) const MATERIALS: [&[u16]; 12] =
     [&FUEL, CLADDING, WATER, WATER, VESSEL, STEEL, STEEL, STEEL, STEEL, STEEL, ASSEMBLY, ASSEMBLY];
 
-/// Frequency of each material, in thousandths.
 pub(super) const SHARES: [f64; 12] =
     [140.0, 52.0, 275.0, 134.0, 154.0, 64.0, 66.0, 55.0, 8.0, 15.0, 25.0, 13.0];

@@ -1,19 +1,9 @@
 //! `xsbench`: the cross-section lookup of Monte Carlo neutron transport, after XSBench (Tramm et al., PHYSOR
-//! 2014; version 20).
+//! 2014; version 20); see `docs/reference/workloads.md`.
 //!
-//! **Kept.** The default configuration: history-based, unionised energy grid, the large Hoogenboom-Martin
-//! reactor with 355 nuclides and twelve materials (321 nuclides in the fuel). One thread allocates and fills
-//! nuclide grids of 48-byte points, the unionised energies and the index grid (an `int` for each energy and
-//! nuclide: 96 % of all memory), in this order. A lookup draws energy and material, bisects the unionised
-//! energies, and reads an index and two neighbouring points for each of the material's nuclides. A particle
-//! makes 34 lookups, each drawn after the result before; threads take particles from a common counter, in
-//! turns of a lookup.
-//!
-//! **Scale.** Grid points for each nuclide shrink with the footprint, not the nuclides. So the three grids
-//! keep their proportions, and [`crate::Workload::cache`] shrinks the last-level cache with them.
-//!
-//! **Left out.** Sorting is reported as one more pass. The tables of the materials (45 KB in a core's cache,
-//! which do not scale) are not reported. The random number generator is ours.
+//! A lookup draws energy and material after the result before; threads take particles from a common counter,
+//! in turns of a lookup. Grid points shrink with the footprint, not the nuclides, so the grids keep their
+//! proportions.
 
 mod grids;
 mod materials;
@@ -22,11 +12,7 @@ use isotherm_core::{Bytes, parameters};
 
 use self::grids::{CHANNELS, Grids, NUCLIDES, POINT_BYTES};
 use self::materials::SHARES;
-use crate::alias::AliasTable;
-use crate::presets::{paper, test};
-use crate::random::{Random, mix};
-use crate::registry::{Built, ObjectSize, Workload};
-use crate::{Memory, Program, Token};
+use crate::{AliasTable, Built, Memory, ObjectSize, Program, Random, Token, Workload, mix, paper, test};
 
 parameters! {
     struct Settings {
@@ -77,7 +63,6 @@ fn build(settings: Settings, seed: u64) -> Built {
     Ok(Box::new(XsBench { settings, points, seed }))
 }
 
-/// A neutron's state between two lookups.
 struct Particle {
     random: Random,
     left: u64,

@@ -5,8 +5,7 @@
 //! two 4-byte links lie in an array that wraps around. A search descends from the newest position of the
 //! hash, comparing bytes, and rebuilds the tree on its way so that the new position becomes the root.
 
-use crate::memory::Array;
-use crate::{Memory, Token};
+use crate::{Array, Memory, Token};
 
 /// The longest match that is looked for (level 8), and the shortest that the trees find.
 pub(super) const LONGEST: usize = 64;
@@ -76,11 +75,10 @@ impl Finder {
         Self { dictionary, window, filled: 0, at: 0, position: 0, hashes, links }
     }
 
-    /// Forgets everything: a new block.
     pub(super) fn reset(&mut self, memory: &mut dyn Memory) {
         (self.filled, self.at) = (0, 0);
         self.position = self.dictionary as u32 + 1;
-        self.hashes.values_mut().fill(0);
+        self.hashes.fill(0);
         self.hashes.store_run(memory, 0..self.hashes.len(), Token::NONE);
     }
 
@@ -89,25 +87,24 @@ impl Finder {
         self.filled - self.at
     }
 
-    /// Takes as much of `input` as there is room for; returns how much.
     pub(super) fn fill(&mut self, input: &[u8], memory: &mut dyn Memory) -> usize {
         if self.at > self.dictionary && self.filled + LONGEST > self.window.len() {
             let from = self.at - self.dictionary;
             self.window.load_run(memory, from..self.filled, Token::NONE);
-            self.window.values_mut().copy_within(from..self.filled, 0);
+            self.window.copy_within(from..self.filled, 0);
             (self.at, self.filled) = (self.dictionary, self.filled - from);
             self.window.store_run(memory, 0..self.filled, Token::NONE);
         }
         let bytes = input.len().min(self.window.len() - self.filled);
         let place = self.filled..self.filled + bytes;
-        self.window.values_mut()[place.clone()].copy_from_slice(&input[..bytes]);
+        self.window[place.clone()].copy_from_slice(&input[..bytes]);
         self.window.store_run(memory, place, Token::NONE);
         self.filled += bytes;
         bytes
     }
 
     pub(super) fn byte(&self) -> u8 {
-        self.window.values()[self.at]
+        self.window[self.at]
     }
 
     /// Enters the next byte's position; returns the longest match there.
@@ -123,7 +120,7 @@ impl Finder {
     /// Returns the places in the hash tables of the two, three and four bytes at `at`.
     #[inline]
     fn hashes_of(&self, at: usize) -> [usize; 3] {
-        let bytes = &self.window.values()[at..at + 4];
+        let bytes = &self.window[at..at + 4];
         let word = u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
         let hash = |bits: u32, size: usize| (bits.wrapping_mul(0x9e37_79b1) as usize >> 4) & (size - 1);
         let three = HASH_2 + hash(word & 0xff_ffff, HASH_3);
@@ -134,7 +131,7 @@ impl Finder {
     fn search(&mut self, limit: usize, memory: &mut dyn Memory) -> Option<Match> {
         let [two, three, four] = self.hashes_of(self.at);
         // The table of two bytes is 4 KB and stays in the core's cache.
-        self.hashes.values_mut()[two] = self.position;
+        self.hashes[two] = self.position;
         let (near, _) = self.hashes.load(memory, three, Token::NONE);
         self.hashes.store(memory, three, self.position, Token::NONE);
         let (root, token) = self.hashes.load(memory, four, Token::NONE);
@@ -161,7 +158,7 @@ impl Finder {
     /// Returns how many bytes from `at` agree with those `distance` back, from `from` on.
     #[inline]
     fn common(&self, at: usize, distance: usize, from: usize, limit: usize) -> usize {
-        let values = self.window.values();
+        let values = &self.window;
         let (here, there) = (&values[at..], &values[at - distance..]);
         let (here, there) = (&here[from..limit], &there[from..limit]);
         let (words, others) = (here.as_chunks().0, there.as_chunks().0);
@@ -194,7 +191,7 @@ impl Finder {
         }
         let mut left = 0;
         for place in 0..count {
-            let root = self.hashes.values()[walks[place].node];
+            let root = self.hashes[walks[place].node];
             if self.go_to(root, &mut walks[place]) {
                 walks[left] = walks[place];
                 left += 1;
@@ -235,10 +232,10 @@ impl Finder {
         if length == limit {
             return false;
         }
-        let values = self.window.values();
+        let values = &self.window;
         let larger = usize::from(values[at - walk.distance + length] < values[at + length]);
         walk.common[larger] = length;
-        self.go_to(self.links.values()[walk.place][larger], walk)
+        self.go_to(self.links[walk.place][larger], walk)
     }
 
     /// Returns the place of the node `distance` before the one at `own`. The distance is below the array's
@@ -282,21 +279,21 @@ impl Finder {
             }
             if length == limit {
                 // Equal bytes: the new node takes the old one's place.
-                self.links.values_mut()[smaller.0][smaller.1] = pair[0];
-                self.links.values_mut()[larger.0][larger.1] = pair[1];
+                self.links[smaller.0][smaller.1] = pair[0];
+                self.links[larger.0][larger.1] = pair[1];
                 return best;
             }
-            let values = self.window.values();
+            let values = &self.window;
             if values[self.at - distance + length] < values[self.at + length] {
-                self.links.values_mut()[smaller.0][smaller.1] = node;
+                self.links[smaller.0][smaller.1] = node;
                 (smaller, common_smaller, node) = ((here, 1), length, pair[1]);
             } else {
-                self.links.values_mut()[larger.0][larger.1] = node;
+                self.links[larger.0][larger.1] = node;
                 (larger, common_larger, node) = ((here, 0), length, pair[0]);
             }
         }
-        self.links.values_mut()[smaller.0][smaller.1] = 0;
-        self.links.values_mut()[larger.0][larger.1] = 0;
+        self.links[smaller.0][smaller.1] = 0;
+        self.links[larger.0][larger.1] = 0;
         best
     }
 }

@@ -1,17 +1,8 @@
-//! `xz`: compression of text with LZMA's match finder, and decompression.
+//! `xz`: compression of text with LZMA's match finder, and decompression; see `docs/reference/workloads.md`.
 //!
-//! PACT (5.3) runs SPEC CPU 2017's 657.xz_s: xz 5.0.5 with pxz, which compresses 1,400 MiB at level 8 (and
-//! 6,643 MiB at level 4), decompresses the result and compares. **Kept.** All in memory: input, compressed
-//! and decompressed buffer. Threads take blocks of three dictionaries in turn, as pxz cuts them. Each
-//! thread's encoder has a window that input is copied to, hash tables of 3 and 4 bytes and bt4's array of
-//! trees (11.5 bytes for each byte of the dictionary), cleared for each block; every position is searched and
-//! inserted, at most 48 nodes deep (level 8). One thread decompresses.
-//!
-//! **Scale.** Dictionary and buffers shrink together: the input is 1,400 / 32 dictionaries, and
-//! [`crate::Workload::cache`] shrinks the cache. **Left out.** The optimising parser and the range coder,
-//! whose tables stay in a core's cache: matches are taken greedily and written as plain bytes. The text is
-//! generated: words of skewed popularity, tags, repeated passages; SPEC's inputs are documentation in HTML
-//! and virus signatures.
+//! All in memory. A thread's encoder has a window that input is copied to, hash tables and bt4's array of
+//! trees (11.5 bytes for each byte of the dictionary), cleared for each block. Dictionary and buffers shrink
+//! together: the input is 1,400 / 32 dictionaries.
 
 mod finder;
 mod text;
@@ -20,11 +11,7 @@ use isotherm_core::{Bytes, parameters};
 
 use self::finder::{AHEAD, Finder, LONGEST, SHORTEST};
 use self::text::text;
-use crate::memory::Array;
-use crate::presets::{paper, test};
-use crate::random::{Random, mix};
-use crate::registry::{Built, ObjectSize, Workload};
-use crate::{Memory, Program, Token};
+use crate::{Array, Built, Memory, ObjectSize, Program, Random, Token, Workload, mix, paper, test};
 
 /// Dictionaries in the input, and in a block.
 const INPUT: f64 = 1400.0 / 32.0;
@@ -99,10 +86,8 @@ fn build(settings: Settings, seed: u64) -> Built {
     Ok(Box::new(Xz { dictionary: low, runs: settings.operations, threads, seed }))
 }
 
-/// A thread's work on a block.
 struct Encoder {
     finder: Finder,
-    /// Rest of the block.
     input: std::ops::Range<usize>,
     output: Vec<u8>,
     literals: Vec<u8>,
@@ -124,7 +109,7 @@ impl Encoder {
     /// Searches a few positions; returns whether any of the block is left.
     fn turn(&mut self, input: &Array<u8>, memory: &mut dyn Memory) -> bool {
         if self.finder.ahead() <= LONGEST + TURN && !self.input.is_empty() {
-            let taken = self.finder.fill(&input.values()[self.input.clone()], memory);
+            let taken = self.finder.fill(&input[self.input.clone()], memory);
             input.load_run(memory, self.input.start..self.input.start + taken, Token::NONE);
             self.input.start += taken;
         }
@@ -187,7 +172,7 @@ fn compress(
         memory.thread(0);
         for encoder in encoders.iter_mut() {
             let place = written..written + encoder.output.len();
-            output.values_mut()[place.clone()].copy_from_slice(&encoder.output);
+            output[place.clone()].copy_from_slice(&encoder.output);
             output.store_run(memory, place.clone(), Token::NONE);
             encoder.output.clear();
             written = place.end;
@@ -200,20 +185,20 @@ fn compress(
 fn decompress(input: &Array<u8>, length: usize, output: &mut Array<u8>, memory: &mut dyn Memory) -> usize {
     let (mut at, mut end) = (0, 0);
     while at < length {
-        let mark = usize::from(input.values()[at]);
+        let mark = usize::from(input[at]);
         let from = at;
         memory.compute(20);
         if mark < LITERALS {
             let bytes = mark + 1;
-            output.values_mut()[end..end + bytes].copy_from_slice(&input.values()[at + 1..at + 1 + bytes]);
+            output[end..end + bytes].copy_from_slice(&input[at + 1..at + 1 + bytes]);
             output.store_run(memory, end..end + bytes, Token::NONE);
             (at, end) = (at + 1 + bytes, end + bytes);
         } else {
-            let field = &input.values()[at + 1..at + 5];
+            let field = &input[at + 1..at + 5];
             let distance = u32::from_le_bytes([field[0], field[1], field[2], field[3]]) as usize;
             let bytes = mark - LITERALS + SHORTEST;
             // A match may overlap itself: byte by byte.
-            (end..end + bytes).for_each(|to| output.values_mut()[to] = output.values()[to - distance]);
+            (end..end + bytes).for_each(|to| output[to] = output[to - distance]);
             let (_, token) = output.load_run(memory, end - distance..end - distance + bytes, Token::NONE);
             output.store_run(memory, end..end + bytes, token);
             (at, end) = (at + 5, end + bytes);
@@ -245,7 +230,7 @@ impl Program for Xz {
                 return;
             }
             let length = decompress(&compressed, written, &mut output, memory);
-            debug_assert_eq!(&output.values()[..length], input.values());
+            debug_assert_eq!(output[..length], input[..]);
             // The comparison with the input.
             output.load_run(memory, 0..length, Token::NONE);
             input.load_run(memory, 0..length, Token::NONE);
@@ -269,7 +254,7 @@ mod tests {
             assert!(length < 1000 || (written as f64) < 0.8 * length as f64, "{written} of {length}");
             let mut output = Array::new(memory, length, 0, "output");
             assert_eq!(decompress(&compressed, written, &mut output, memory), length);
-            assert_eq!(output.values(), input.values());
+            assert_eq!(output[..], input[..]);
         }
     }
 }

@@ -2,7 +2,6 @@
 
 use crate::random::{Random, mix};
 
-/// Words of the vocabulary.
 const WORDS: f64 = 8000.0;
 
 /// Returns `length` bytes, in which passages up to `window` bytes back repeat.
@@ -25,7 +24,6 @@ pub(super) fn text(length: usize, window: usize, random: &mut Random) -> Vec<u8>
     text
 }
 
-/// Appends the word of that rank; popular ones are short.
 fn word(rank: u64, text: &mut Vec<u8>) {
     let length = 2 + u64::from(rank.ilog2()) / 2 + mix(rank) % 4;
     let bits = mix(rank ^ 0x77);

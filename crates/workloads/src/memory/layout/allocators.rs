@@ -71,7 +71,6 @@ impl Default for Jemalloc {
 }
 
 impl Jemalloc {
-    /// Creates an arena whose addresses begin at `base`.
     fn from(base: u64) -> Self {
         Self { top: base, slabs: BTreeMap::new() }
     }
@@ -127,7 +126,6 @@ impl Allocator for ContextRegions {
     }
 }
 
-/// Objects at addresses that were chosen in advance, in the order of allocation.
 #[derive(Debug)]
 pub(super) struct Ordered {
     addresses: std::vec::IntoIter<u64>,

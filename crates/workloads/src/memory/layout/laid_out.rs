@@ -2,8 +2,7 @@
 
 use super::allocators::Allocator;
 use super::translation::Translation;
-use crate::memory::Allocation;
-use crate::{Memory, Token};
+use crate::{Allocation, Memory, Token};
 
 /// Hands accesses on to another memory, at the addresses of another layout.
 pub(crate) struct LaidOut<'a> {

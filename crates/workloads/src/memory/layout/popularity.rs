@@ -13,7 +13,6 @@ pub(super) struct Popularity {
 }
 
 impl Popularity {
-    /// Creates a counter with a cache of this shape.
     pub(super) fn new(cache: Geometry) -> Self {
         Self { cache: Cache::new(cache), objects: Translation::default(), misses: Vec::new() }
     }

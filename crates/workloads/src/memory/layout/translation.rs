@@ -62,7 +62,6 @@ impl Translation {
         self.granules[index as usize][granule..].fill(object);
     }
 
-    /// Returns the number of the object at a sequential address.
     #[inline]
     pub(super) fn object(&self, address: u64) -> usize {
         match self.pages[((address - ORIGIN) >> PAGE_SHIFT) as usize] {
@@ -79,7 +78,6 @@ impl Translation {
         address.wrapping_add(self.offsets[self.object(address)])
     }
 
-    /// Returns every object by its sequential address.
     pub(super) fn objects(&self) -> &[Allocation] {
         self.space.allocations()
     }
