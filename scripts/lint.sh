@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Format, lints and documentation, all without a warning.
+# Format, lints, documentation and prose, all without a warning.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -7,3 +7,4 @@ cargo fmt --all --check
 cargo clippy --workspace --all-targets -- -D warnings
 RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --document-private-items --quiet
 (cd fuzz && cargo fmt --check)
+python3 scripts/prose.py

@@ -28,6 +28,7 @@ const ORDER: &[&str] = &[
     "isotherm-qemu-api",
     "isotherm-virtual-pmu",
     "isotherm-neoprof",
+    "isotherm-planted",
     "isotherm-trackers",
     "isotherm-core",
     "isotherm-alloc",
