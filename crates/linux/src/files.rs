@@ -13,10 +13,9 @@ const SHOWN: usize = 40;
 /// Limit of numbers in a list, more than any kernel has nodes or processors.
 const LIST_LIMIT: u32 = 1 << 16;
 
-/// Tree of files below a root: `/` on a live machine, a fixture in tests.
-///
-/// Names are written as on a live machine, with or without the leading slash. Reading fails with
-/// [`LinuxError::File`], parsing with [`LinuxError::Format`].
+/// Tree of files below a root: `/` on a live machine, a fixture in tests. Names are written as on a live
+/// machine, with or without the leading slash. Reading fails with [`LinuxError::File`], parsing with
+/// [`LinuxError::Format`].
 #[derive(Debug, Clone, Copy)]
 pub struct Tree<'a> {
     root: &'a Path,

@@ -59,10 +59,8 @@ pub struct SourceStatistics {
     pub memory: Bytes,
 }
 
-/// Mechanism that learns which memory programs access.
-///
-/// The host calls [`Self::follow`] for each process, [`Self::request`] whenever the policy changes its
-/// sampling, and [`Self::drain`] about a hundred times a second.
+/// Learns which memory programs access. The host calls [`Self::follow`] for each process, [`Self::request`]
+/// whenever the policy changes its sampling, and [`Self::drain`] about a hundred times a second.
 pub trait AccessSource: Send {
     /// Returns the name in kebab-case, as in `--source`.
     fn name(&self) -> &'static str;
