@@ -67,16 +67,12 @@ impl Tiers {
             }
             groups.push(nodes);
         }
-        match groups.len() {
-            1 => {
-                let text = text.trim();
-                Err(TiersError(format!(
-                    "'{text}' is one tier; give at least two, fastest first, such as 0,1"
-                )))
-            }
-            2..=MAX_TIERS => Ok(Self::build(topology, groups, Origin::User)),
-            given => Err(TiersError(format!("{given} tiers exceed the maximum of {MAX_TIERS}"))),
-        }
+        let wrong = match groups.len() {
+            2..=MAX_TIERS => return Ok(Self::build(topology, groups, Origin::User)),
+            1 => format!("'{}' is one tier; give at least two, fastest first, such as 0,1", text.trim()),
+            given => format!("{given} tiers exceed the maximum of {MAX_TIERS}"),
+        };
+        Err(TiersError(wrong))
     }
 
     fn build(topology: &Topology, groups: Vec<Vec<u32>>, origin: Origin) -> Self {
