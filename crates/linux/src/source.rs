@@ -67,7 +67,8 @@ pub trait AccessSource: Send {
 
     fn offers(&self) -> Signals;
 
-    /// Observes the process too: all threads that it has and will have. Following it twice is no error.
+    /// Observes the process too: all threads that it has and will have. Following it twice is no error. Fails
+    /// if it has ended, or may not be observed.
     fn follow(&mut self, process: Pid) -> Result<(), LinuxError>;
 
     /// Stops observing a process, which may have ended.

@@ -54,6 +54,7 @@ impl Tiers {
     }
 
     /// Parses the user's tiers, fastest first: `0,1`, or `0+2,1+3` with two nodes each. Others are not used.
+    /// Fails if it names a node twice or one without memory, or has fewer than two tiers.
     pub fn parse(text: &str, topology: &Topology) -> Result<Self, TiersError> {
         let mut groups: Vec<Vec<u32>> = Vec::new();
         for group in text.split(',') {
