@@ -120,10 +120,8 @@ fn seccomp(facts: &Facts<'_>) -> Finding {
     if refused.is_empty() {
         return topic.ok("a filter passes the system calls that Isotherm uses");
     }
-    let remedy =
-        "start the container with --security-opt seccomp=unconfined, or a profile that permits these";
-    let meaning = "a filter may be what refuses some system calls";
-    topic.warning(meaning, refused.join(", "), Remedy::advice(remedy))
+    let fix = "start the container with --security-opt seccomp=unconfined, or a profile that permits these";
+    topic.warning("a filter may be what refuses some system calls", refused.join(", "), Remedy::advice(fix))
 }
 
 fn privileges(facts: &Facts<'_>) -> Finding {

@@ -152,22 +152,12 @@ impl Topic {
         self.finding(State::Ok, meaning)
     }
 
-    pub(super) fn missing(
-        self,
-        meaning: impl Into<String>,
-        lost: impl Into<String>,
-        remedy: Remedy,
-    ) -> Finding {
-        Finding { lost: Some(lost.into()), remedy: Some(remedy), ..self.finding(State::Missing, meaning) }
+    pub(super) fn missing(self, meaning: impl Into<String>, lost: impl Into<String>, fix: Remedy) -> Finding {
+        Finding { lost: Some(lost.into()), remedy: Some(fix), ..self.finding(State::Missing, meaning) }
     }
 
-    pub(super) fn warning(
-        self,
-        meaning: impl Into<String>,
-        lost: impl Into<String>,
-        remedy: Remedy,
-    ) -> Finding {
-        Finding { state: State::Warning, ..self.missing(meaning, lost, remedy) }
+    pub(super) fn warning(self, meaning: impl Into<String>, lost: impl Into<String>, fix: Remedy) -> Finding {
+        Finding { state: State::Warning, ..self.missing(meaning, lost, fix) }
     }
 
     pub(super) fn unknown(self, reason: impl ToString) -> Finding {

@@ -97,9 +97,7 @@ impl Findings {
 
     /// Judges each policy, given by its name and the signals it needs, on a host that offers `offered`.
     pub fn judge<'a>(&mut self, policies: impl IntoIterator<Item = (&'a str, Signals)>, offered: &Offered) {
-        let judged = policies
-            .into_iter()
-            .map(|(policy, needs)| PolicySupport::judge(policy, needs, offered, &self.findings));
-        self.policies = judged.collect();
+        let judge = |(policy, needs)| PolicySupport::judge(policy, needs, offered, &self.findings);
+        self.policies = policies.into_iter().map(judge).collect();
     }
 }

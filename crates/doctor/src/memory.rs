@@ -4,7 +4,7 @@ use std::path::Path;
 
 use isotherm_core::Bytes;
 use isotherm_linux::topology::{
-    CxlDevice, CxlKind, DaxDevice, DaxState, Node, Origin, Tier, Tiers, Topology,
+    CxlDevice, CxlKind, DaxDevice, DaxState, Node, Origin, SameTier, Tier, Tiers, Topology,
 };
 
 use super::facts::{Facts, HIDDEN};
@@ -85,12 +85,8 @@ fn run_with_tiers(fast: &str, slow: &str) -> Remedy {
 fn same_tier(facts: &Facts<'_>, topology: &Topology) -> Vec<Finding> {
     let found = topology.same_tier_nodes();
     let slow: Vec<String> = found.iter().map(|same| same.node.to_string()).collect();
-    let fast: Vec<String> = topology
-        .nodes
-        .iter()
-        .filter(|node| !topology.is_slow(node) && node.total > Bytes(0))
-        .map(|node| node.id.to_string())
-        .collect();
+    let fast = topology.nodes.iter().filter(|node| !topology.is_slow(node) && node.total > Bytes(0));
+    let fast: Vec<String> = fast.map(|node| node.id.to_string()).collect();
     let reserve =
         facts.tree.text(COMMAND_LINE).is_ok_and(|line| line.split(' ').any(|word| word == NO_SOFT_RESERVE));
     let remedy = if reserve {
@@ -98,7 +94,7 @@ fn same_tier(facts: &Facts<'_>, topology: &Topology) -> Vec<Finding> {
     } else {
         run_with_tiers(&fast.join("+"), &slow.join("+"))
     };
-    let finding = |node: u32, tier: u32| {
+    let finding = |&SameTier { node, tier }: &SameTier| {
         let meaning = format!(
             "node {node} has no processor, but firmware declared it ordinary memory, so it is in tier {tier} with DRAM"
         );
@@ -106,7 +102,7 @@ fn same_tier(facts: &Facts<'_>, topology: &Topology) -> Vec<Finding> {
         let topic = Area::Memory.topic("same-tier-node");
         topic.warning(meaning, lost, remedy.clone()).about(format!("node{node}"))
     };
-    found.iter().map(|same| finding(same.node, same.tier)).collect()
+    found.iter().map(finding).collect()
 }
 
 fn dax(topology: &Topology, device: &DaxDevice) -> Option<Finding> {
@@ -138,15 +134,12 @@ fn dax(topology: &Topology, device: &DaxDevice) -> Option<Finding> {
 
 /// Returns CXL memory without a region, which no address reaches.
 fn unused_cxl(topology: &Topology) -> Vec<Finding> {
-    let is = |kind: CxlKind| move |device: &&CxlDevice| device.kind == kind;
-    let reached = topology.cxl.iter().any(|device| device.kind == CxlKind::Region)
-        || !topology.dax.is_empty()
-        || topology.nodes.iter().any(Node::is_cpuless);
-    if reached {
+    let of = |kind: CxlKind| topology.cxl.iter().filter(move |device| device.kind == kind);
+    let has_region = of(CxlKind::Region).next().is_some();
+    if has_region || !topology.dax.is_empty() || topology.nodes.iter().any(Node::is_cpuless) {
         return Vec::new();
     }
-    let root_decoder =
-        topology.cxl.iter().find(is(CxlKind::Decoder)).map_or("decoder0.0", |device| &device.name);
+    let root_decoder = of(CxlKind::Decoder).next().map_or("decoder0.0", |device| &device.name);
     let finding = |device: &CxlDevice| {
         let size = device.size.map_or_else(|| "memory".to_owned(), gibibytes);
         let remedy =
@@ -154,5 +147,5 @@ fn unused_cxl(topology: &Topology) -> Vec<Finding> {
         let meaning = format!("{size} of CXL memory in no region, hence on no node");
         Area::Memory.topic("cxl-device").missing(meaning, "a tier of that size", remedy).about(&device.name)
     };
-    topology.cxl.iter().filter(is(CxlKind::Memory)).map(finding).collect()
+    of(CxlKind::Memory).map(finding).collect()
 }

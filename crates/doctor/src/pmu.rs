@@ -63,10 +63,9 @@ fn closed(facts: &Facts<'_>) -> Option<Finding> {
     Some(if probe.is_unsupported() && !facts.tree.path("/proc/sys/kernel/perf_event_paranoid").exists() {
         missing("the kernel has no perf events", Remedy::option("CONFIG_PERF_EVENTS=y"))
     } else if facts.rights.seccomp {
-        let remedy =
-            "give the container --cap-add=PERFMON and a seccomp profile that permits perf_event_open";
+        let fix = "give the container --cap-add=PERFMON and a seccomp profile that permits perf_event_open";
         let meaning = format!("perf_event_open is refused, by a seccomp filter or a setting: {reason}");
-        missing(meaning, Remedy::advice(remedy))
+        missing(meaning, Remedy::advice(fix))
     } else {
         missing(format!("perf_event_open is refused: {reason}"), Remedy::sysctl(PARANOID, 1))
     })

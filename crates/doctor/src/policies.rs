@@ -38,6 +38,7 @@ impl Offered {
 pub struct PolicySupport {
     pub policy: String,
     pub needs: Vec<String>,
+    /// As `--source` names them.
     pub sources: Vec<String>,
     pub usable: bool,
     pub lacks: Vec<Lack>,

@@ -98,6 +98,5 @@ fn is_identity(map: &str) -> bool {
 }
 
 fn pid_namespace(link: &Path) -> Option<bool> {
-    let target = std::fs::read_link(link).ok()?;
-    Some(target.to_str()? != FIRST_PID_NAMESPACE)
+    Some(std::fs::read_link(link).ok()?.to_str()? != FIRST_PID_NAMESPACE)
 }

@@ -66,10 +66,8 @@ impl From<&LinuxError> for Problem {
     }
 }
 
-/// Lets each source watch the loop that `command` starts for at most a second.
-///
-/// `command` runs [`super::known_loop()`], usually by the caller's own program. Each source gets its own
-/// loop, which ends afterwards. The standard streams of `command` are replaced.
+/// Lets each source watch its own [`super::known_loop()`], which `command` starts, for at most a second. The
+/// standard streams of `command` are replaced.
 pub fn self_test(sources: &mut [Box<dyn AccessSource>], command: &mut Command) -> Vec<SelfTest> {
     sources.iter_mut().map(|source| test_one(source.as_mut(), command)).collect()
 }

@@ -84,6 +84,7 @@ fn hint_faults(facts: &Facts<'_>) -> Finding {
     }
 }
 
+/// Whether programs may use userfaultfd too, not only this process.
 fn programs_may_use(facts: &Facts<'_>) -> bool {
     let for_all = sysctls::value(facts, USERFAULTFD).is_ok_and(|value| value.is_some_and(|value| value != 0));
     for_all || facts.rights.passes_on(Capability::SysPtrace)
@@ -136,9 +137,8 @@ fn placement(facts: &Facts<'_>) -> Finding {
             topic.missing("the kernel has no move_pages", lost, remedy)
         }
         probe => {
-            let remedy =
-                "give the container --cap-add=SYS_NICE, so that its seccomp profile permits move_pages";
-            topic.missing(format!("move_pages is refused: {}", probe.reason()), lost, Remedy::advice(remedy))
+            let fix = "give the container --cap-add=SYS_NICE, so that its seccomp profile permits move_pages";
+            topic.missing(format!("move_pages is refused: {}", probe.reason()), lost, Remedy::advice(fix))
         }
     }
 }

@@ -79,17 +79,15 @@ fn paranoid(facts: &Facts<'_>) -> Checked {
         return Ok(topic.ok(format!("{meaning}, which does not restrict this process")));
     }
     let controllers = "counters of the memory controllers";
+    let set = |value| Remedy::sysctl(PARANOID, value);
     Ok(match value {
         ..=0 => topic.ok(meaning),
-        1 => {
-            topic.warning(meaning, format!("{controllers}, for stalls by tier"), Remedy::sysctl(PARANOID, 0))
-        }
+        1 => topic.warning(meaning, format!("{controllers}, for stalls by tier"), set(0)),
         2 => {
-            let lost =
-                format!("samples of kernel mode, all AMD samples before Linux 6.13, and {controllers}");
-            topic.warning(meaning, lost, Remedy::sysctl(PARANOID, 1))
+            let amd = "samples of kernel mode, all AMD samples before Linux 6.13";
+            topic.warning(meaning, format!("{amd}, and {controllers}"), set(1))
         }
-        _ => topic.missing(meaning, "all PMU samples and counters", Remedy::sysctl(PARANOID, 1)),
+        _ => topic.missing(meaning, "all PMU samples and counters", set(1)),
     })
 }
 

@@ -13,10 +13,9 @@ const SHOWN: usize = 40;
 /// Limit of numbers in a list, more than any kernel has nodes or processors.
 const LIST_LIMIT: u32 = 1 << 16;
 
-/// Tree of files below a root: `/` on a live machine, a fixture in tests.
-///
-/// Names are written as on a live machine, with or without the leading slash. Reading fails with
-/// [`LinuxError::File`], parsing with [`LinuxError::Format`].
+/// Tree of files below a root: `/` on a live machine, a fixture in tests. Names are written as on a live
+/// machine, with or without the leading slash. Reading fails with [`LinuxError::File`], parsing with
+/// [`LinuxError::Format`].
 #[derive(Debug, Clone, Copy)]
 pub struct Tree<'a> {
     root: &'a Path,
@@ -34,7 +33,9 @@ impl<'a> Tree<'a> {
     /// Reads a file's text, without white space around it.
     pub fn text(self, name: &str) -> Result<String, LinuxError> {
         let path = self.path(name);
-        let bytes = read_bounded(&path).map_err(|error| LinuxError::file(&path, error))?;
+        let mut bytes = Vec::new();
+        let read = File::open(&path).and_then(|file| file.take(LIMIT).read_to_end(&mut bytes));
+        read.map_err(|error| LinuxError::file(&path, error))?;
         Ok(String::from_utf8_lossy(&bytes).trim().to_owned())
     }
 
@@ -84,12 +85,6 @@ impl<'a> Tree<'a> {
         numbers.sort_unstable();
         Ok(numbers)
     }
-}
-
-fn read_bounded(path: &Path) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    File::open(path)?.take(LIMIT).read_to_end(&mut bytes)?;
-    Ok(bytes)
 }
 
 fn if_there<T>(result: Result<T, LinuxError>) -> Result<Option<T>, LinuxError> {

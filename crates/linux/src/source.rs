@@ -59,17 +59,16 @@ pub struct SourceStatistics {
     pub memory: Bytes,
 }
 
-/// Mechanism that learns which memory programs access.
-///
-/// The host calls [`Self::follow`] for each process, [`Self::request`] whenever the policy changes its
-/// sampling, and [`Self::drain`] about a hundred times a second.
+/// Learns which memory programs access. The host calls [`Self::follow`] for each process, [`Self::request`]
+/// whenever the policy changes its sampling, and [`Self::drain`] about a hundred times a second.
 pub trait AccessSource: Send {
     /// Returns the name in kebab-case, as in `--source`.
     fn name(&self) -> &'static str;
 
     fn offers(&self) -> Signals;
 
-    /// Observes the process too: all threads that it has and will have. Following it twice is no error.
+    /// Observes the process too: all threads that it has and will have. Following it twice is no error. Fails
+    /// if it has ended, or may not be observed.
     fn follow(&mut self, process: Pid) -> Result<(), LinuxError>;
 
     /// Stops observing a process, which may have ended.

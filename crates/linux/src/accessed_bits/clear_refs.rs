@@ -66,27 +66,21 @@ impl ClearRefs {
         Ok(Self { root: root.to_owned(), resolution })
     }
 
-    /// Decides how much of a mapping is delivered, and whether it counts as accessed.
-    fn decide(&self, mapping: &Mapping) -> Verdict {
+    /// Returns how many of a mapping's present pages are delivered, from the first, and whether it counts as
+    /// accessed.
+    fn decide(&self, mapping: &Mapping) -> (u64, bool) {
         let share = mapping.referenced as f64 / mapping.present.max(1) as f64;
         let shift = self.resolution.page_size.shift();
         let within_page = mapping.range.start >> shift == (mapping.range.end - 1) >> shift;
         match mapping.referenced {
-            0 => Verdict { pages: 0, accessed: false },
-            referenced if within_page => Verdict { pages: referenced, accessed: true },
-            _ => Verdict {
-                pages: if share >= self.resolution.sampled { mapping.present } else { 0 },
-                accessed: share >= self.resolution.accessed,
-            },
+            0 => (0, false),
+            referenced if within_page => (referenced, true),
+            _ => {
+                let pages = if share >= self.resolution.sampled { mapping.present } else { 0 };
+                (pages, share >= self.resolution.accessed)
+            }
         }
     }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Verdict {
-    /// Number of its present pages, from the first, that are delivered.
-    pages: u64,
-    accessed: bool,
 }
 
 impl Scanner for ClearRefs {
@@ -111,20 +105,19 @@ impl Scanner for ClearRefs {
             target.clear.write_all(digit).map_err(|error| target.files.error("clear_refs", error))?;
         }
         found.locked = clock::monotonic() - began;
-        let mut pagemap = None;
-        let mut protected = false;
+        let (mut pagemap, mut protected) = (None, false);
         for mapping in &target.mappings {
             found.walked += mapping.present;
             found.referenced += mapping.referenced;
             protected |= mapping.soft_dirty;
-            let verdict = self.decide(mapping);
-            if verdict.accessed {
+            let (pages, accessed) = self.decide(mapping);
+            if accessed {
                 found.accessed.push(mapping.range.clone());
             }
-            if verdict.pages == 0 {
+            if pages == 0 {
                 found.undecided += mapping.referenced;
             } else {
-                deliver(mapping, verdict.pages, &target.files, &mut pagemap, &mut found.pages)?;
+                deliver(mapping, pages, &target.files, &mut pagemap, &mut found.pages)?;
             }
         }
         let each = WALK + if protected { FAULT } else { Nanos(0) };

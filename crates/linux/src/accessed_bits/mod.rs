@@ -31,7 +31,8 @@
 //! # Interference
 //!
 //! There is one bit per page, not one per reader: the kernel's own LRU, idle page tracking, DAMON and these
-//! sources take accesses from each other. Only accounting is affected, never contents.
+//! sources take accesses from each other, so the kernel may reclaim or demote a page earlier. Only accounting
+//! is affected, never contents.
 
 mod clear_refs;
 mod idle_bitmap;

@@ -32,10 +32,10 @@ impl RangeSet {
 
     /// Removes the addresses of `range`; returns whether it contained any.
     pub(super) fn remove(&mut self, range: &Range<u64>) -> bool {
-        let mut any = false;
         if range.is_empty() {
-            return any;
+            return false;
         }
+        let mut any = false;
         while let Some((&start, &end)) = self.ranges.range(..range.end).next_back()
             && end > range.start
         {

@@ -103,33 +103,26 @@ impl CounterEvents {
         Ok(events)
     }
 
-    fn measures<'a>(mut events: impl Iterator<Item = &'a CountSpec>, wanted: Measure) -> bool {
-        events.any(|event| event.measure == wanted)
+    fn of_threads(&self, wanted: Measure) -> bool {
+        self.threads.iter().flatten().any(|event| event.measure == wanted)
     }
 
-    fn of_threads(&self) -> impl Iterator<Item = &CountSpec> {
-        self.threads.iter().flatten()
-    }
-
-    fn of_sockets(&self) -> impl Iterator<Item = &CountSpec> {
-        self.sockets.iter().flat_map(|group| &group.events)
+    fn of_sockets(&self, wanted: Measure) -> bool {
+        self.sockets.iter().flat_map(|group| &group.events).any(|event| event.measure == wanted)
     }
 
     /// Returns whether stalls are counted, and the requests and occupancy of every tier.
     pub(super) fn queues(&self) -> bool {
-        let of_threads = |measure| Self::measures(self.of_threads(), measure);
-        let of_sockets = |measure| Self::measures(self.of_sockets(), measure);
         let whole = |&tier: &TierId| {
-            let requests = of_threads(Measure::Loads(tier)) || of_sockets(Measure::Inserts(tier));
-            requests && of_sockets(Measure::Occupancy(tier)) && of_sockets(Measure::Busy(tier))
+            let requests = self.of_threads(Measure::Loads(tier)) || self.of_sockets(Measure::Inserts(tier));
+            requests && self.of_sockets(Measure::Occupancy(tier)) && self.of_sockets(Measure::Busy(tier))
         };
-        of_threads(Measure::Stalls) && !self.tiers.is_empty() && self.tiers.iter().all(whole)
+        self.of_threads(Measure::Stalls) && !self.tiers.is_empty() && self.tiers.iter().all(whole)
     }
 
     /// Returns tiers whose loads no thread's event counts; the agents' requests replace them.
     pub(super) fn by_inserts(&self) -> Vec<TierId> {
-        let counted = |tier: &&TierId| Self::measures(self.of_threads(), Measure::Loads(**tier));
-        self.tiers.iter().filter(|tier| !counted(tier)).copied().collect()
+        self.tiers.iter().copied().filter(|&tier| !self.of_threads(Measure::Loads(tier))).collect()
     }
 }
 

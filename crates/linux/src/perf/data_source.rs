@@ -105,7 +105,7 @@ impl DataSource {
         self.0 >> first & ((1 << bits) - 1)
     }
 
-    /// Returns load or store; `None` for prefetches, code, and where it is not reported.
+    /// `None` for prefetches, code, and where it is not reported.
     #[inline]
     pub fn operation(self) -> Option<Operation> {
         match self.field(0, 5) {

@@ -80,7 +80,8 @@ const LATENCY_CYCLES: u16 = 30;
 
 impl PmuSource {
     /// Makes a source with this machine's PMU, whose samples carry latencies if `latency` is set. It counts
-    /// hits and stalls too where the processor can and `tiers` tells which memory is which tier.
+    /// hits and stalls too where the processor can and `tiers` tells which memory is which tier. Fails if the
+    /// processor has no such events, or the kernel does not permit them.
     pub fn detect(latency: bool, tiers: TierMap) -> Result<Self, LinuxError> {
         let root = Path::new("/");
         let cpu = Cpu::read(root)?;

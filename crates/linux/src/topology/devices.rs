@@ -101,21 +101,18 @@ fn dax_state(tree: Tree<'_>, driver: &str) -> Result<DaxState, LinuxError> {
         Err(error) if crate::files::is_absent(&error) => return Ok(DaxState::Unbound),
         Err(error) => return Err(LinuxError::file(path, error)),
     };
-    let name = target.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    Ok(match name.as_str() {
+    let name = target.file_name().unwrap_or_default().to_string_lossy();
+    Ok(match &*name {
         "kmem" => DaxState::SystemRam,
         "device_dax" => DaxState::DevDax,
-        _ => DaxState::Other(name),
+        _ => DaxState::Other(name.into_owned()),
     })
 }
 
 /// Reads a node's number; -1 means none.
 fn target(tree: Tree<'_>, name: &str) -> Result<Option<u32>, LinuxError> {
-    let node = tree.parsed_if_there(name, "a node's number or -1", |text| match text {
-        "-1" => Some(None),
-        text => decimal(text).map(Some),
-    })?;
-    Ok(node.flatten())
+    let parse = |text: &str| if text == "-1" { Some(None) } else { decimal(text).map(Some) };
+    Ok(tree.parsed_if_there(name, "a node's number or -1", parse)?.flatten())
 }
 
 /// Parses a size, which CXL prints in hexadecimal with `0x` and DAX in decimal.

@@ -203,8 +203,7 @@ fn dax(root: &Path, name: &str, target: &str, size: &str, driver: &str) {
     write(root, &format!("{directory}/target_node"), target);
     write(root, &format!("{directory}/size"), size);
     if !driver.is_empty() {
-        let link = root.join(format!("{directory}/driver"));
-        make_link(&link, &format!("../../../bus/dax/drivers/{driver}"));
+        make_link(&root.join(directory).join("driver"), &format!("../../../bus/dax/drivers/{driver}"));
     }
 }
 

@@ -11,6 +11,7 @@ const TIERING: &str = "/sys/devices/virtual/memory_tiering";
 pub struct KernelTier {
     /// Number: smaller is faster; DRAM has 4.
     pub number: u32,
+    /// Ascending.
     pub nodes: Vec<u32>,
 }
 

@@ -54,6 +54,7 @@ impl Tiers {
     }
 
     /// Parses the user's tiers, fastest first: `0,1`, or `0+2,1+3` with two nodes each. Others are not used.
+    /// Fails if it names a node twice or one without memory, or has fewer than two tiers.
     pub fn parse(text: &str, topology: &Topology) -> Result<Self, TiersError> {
         let mut groups: Vec<Vec<u32>> = Vec::new();
         for group in text.split(',') {
@@ -67,16 +68,12 @@ impl Tiers {
             }
             groups.push(nodes);
         }
-        match groups.len() {
-            1 => {
-                let text = text.trim();
-                Err(TiersError(format!(
-                    "'{text}' is one tier; give at least two, fastest first, such as 0,1"
-                )))
-            }
-            2..=MAX_TIERS => Ok(Self::build(topology, groups, Origin::User)),
-            given => Err(TiersError(format!("{given} tiers exceed the maximum of {MAX_TIERS}"))),
-        }
+        let wrong = match groups.len() {
+            2..=MAX_TIERS => return Ok(Self::build(topology, groups, Origin::User)),
+            1 => format!("'{}' is one tier; give at least two, fastest first, such as 0,1", text.trim()),
+            given => format!("{given} tiers exceed the maximum of {MAX_TIERS}"),
+        };
+        Err(TiersError(wrong))
     }
 
     fn build(topology: &Topology, groups: Vec<Vec<u32>>, origin: Origin) -> Self {

@@ -129,13 +129,8 @@ impl AccessSource for VirtualPmuSource {
     }
 
     fn offers(&self) -> Signals {
-        let signals = [
-            Signal::LoadSamples,
-            Signal::StoreSamples,
-            Signal::SampleLatency,
-            Signal::TierHits,
-            Signal::TierStalls,
-        ];
+        use Signal::{LoadSamples, SampleLatency, StoreSamples, TierHits, TierStalls};
+        let signals = [LoadSamples, StoreSamples, SampleLatency, TierHits, TierStalls];
         signals.into_iter().fold(Signals::NONE, Signals::with)
     }
 

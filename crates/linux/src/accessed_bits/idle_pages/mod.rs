@@ -140,9 +140,8 @@ impl IdlePages {
 
     fn read_flags(&self, start: u64, flags: &mut [u64; WINDOW as usize]) -> Result<(), LinuxError> {
         let mut bytes = [0; WINDOW as usize * 8];
-        self.flags
-            .read_at(&mut bytes, start * 8)
-            .map_err(|error| LinuxError::file(self.root.join(FLAGS), error))?;
+        let read = self.flags.read_at(&mut bytes, start * 8);
+        read.map_err(|error| LinuxError::file(self.root.join(FLAGS), error))?;
         for (flags, bytes) in flags.iter_mut().zip(bytes.as_chunks().0) {
             *flags = u64::from_ne_bytes(*bytes);
         }

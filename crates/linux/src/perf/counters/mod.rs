@@ -160,7 +160,7 @@ pub struct PmuCounters {
 
 impl PmuCounters {
     /// Opens counters of `events`, whose stall cycles run at `megahertz`. If the agents may not be counted,
-    /// [`Self::sockets_refused`] tells why.
+    /// [`Self::sockets_refused`] tells why; fails if `events` is empty.
     pub fn new(events: CounterEvents, megahertz: u32) -> Result<Self, LinuxError> {
         if events.threads.is_empty() && events.sockets.is_empty() {
             return Err(unsupported("the event table has no counters for this processor".into()));
@@ -182,7 +182,8 @@ impl PmuCounters {
         })
     }
 
-    /// Opens counters of this machine that follow the calling thread; `tiers` maps memory to tiers.
+    /// Opens counters of this machine that follow the calling thread; `tiers` maps memory to tiers. Fails if
+    /// the processor has no counters, or the kernel does not permit them.
     pub fn here(tiers: TierMap) -> Result<Self, LinuxError> {
         let root = Path::new("/");
         let events = CounterEvents::of(root, Cpu::read(root)?.microarchitecture, tiers)?;

@@ -172,7 +172,8 @@ impl SourceEvents {
         Self { name, each_tier: all_tiers.clone(), all_tiers, stores: None, stores_too: false, tiers }
     }
 
-    /// Chooses the PMU's events on this machine, whose sysfs lies below `root`.
+    /// Chooses the PMU's events on this machine, whose sysfs lies below `root`. Fails if the processor or the
+    /// table has none.
     pub fn pmu(root: &Path, vendor: Vendor, model: Model, choice: Choice) -> Result<Self, LinuxError> {
         let root = Tree::new(root);
         match vendor {
