@@ -42,7 +42,8 @@ impl Pending {
         let theirs = if length == bytes.len() { version_of(bytes) } else { None }.ok_or(None)?;
         if theirs != VERSION {
             return Err(Some(format!(
-                "libisotherm.so speaks version {theirs} of the protocol, this engine {VERSION}: use the library of the same build"
+                "libisotherm.so speaks version {theirs} of the protocol, this engine {VERSION}: \
+                 use the library of the same build"
             )));
         }
         let mapping = file.ok_or(libc::EINVAL).and_then(|file| SharedValue::adopt(&file));

@@ -59,7 +59,8 @@ impl ProcRoot {
             Some(libc::EACCES | libc::EPERM) => LinuxError::Permission {
                 what: "reading the memory map of another user's process",
                 needs: "CAP_SYS_PTRACE",
-                remedy: "run as the program's user or as root, or setcap cap_sys_ptrace+ep \"$(command -v isotherm)\""
+                remedy: "run as the program's user or as root, or \
+                         setcap cap_sys_ptrace+ep \"$(command -v isotherm)\""
                     .into(),
             },
             _ => LinuxError::file(path, error),
