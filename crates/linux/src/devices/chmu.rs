@@ -11,7 +11,6 @@ use super::{DeviceError, PAGE, Profiler};
 /// Registers of 16 bits beside those of 64, by their offset in bytes.
 pub trait Block: Registers {
     fn read_half(&mut self, offset: u64) -> u16;
-
     fn write_half(&mut self, offset: u64, value: u16);
 }
 

@@ -26,7 +26,6 @@ const FRAMES: u64 = 64 << 10;
 
 pub trait Owners: Send {
     fn follow(&mut self, process: Pid);
-
     fn forget(&mut self, process: Pid);
 
     /// Appends the page of each frame that a followed process has, in the order of `frames`; returns how many
@@ -50,15 +49,8 @@ impl PageTables {
     /// Returns a lookup that follows no process yet. `regions` are frames.
     pub fn new(root: ProcRoot, regions: Vec<Range<u64>>) -> Self {
         let maps = MapsReader::new(root.clone());
-        Self {
-            root,
-            maps,
-            regions,
-            followed: BTreeMap::new(),
-            known: Vec::new(),
-            renewed: None,
-            renewal: RENEWAL,
-        }
+        let (followed, known) = (BTreeMap::new(), Vec::new());
+        Self { root, maps, regions, followed, known, renewed: None, renewal: RENEWAL }
     }
 
     fn renew(&mut self, now: Nanos) -> Result<(), LinuxError> {

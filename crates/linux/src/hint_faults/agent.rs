@@ -10,7 +10,7 @@ use super::gate;
 use super::link::Link;
 use super::mechanism::{Event, Mechanism, Order};
 use super::pace::{Allowed, Pace};
-use super::pass::Pass;
+use super::pass::{Candidate, Pass};
 use super::protocol::{Counter, Shared, State};
 use super::random::Random;
 use super::store::SMALL;
@@ -237,18 +237,10 @@ impl Agent {
         if !tables.has_room(false) {
             return false;
         }
-        let Some(window) = pass.next() else { return false };
+        let Some(Candidate { start, pages, huge }) = pass.next() else { return false };
         let now = clock::monotonic().0;
-        let order = Order {
-            start: window.start,
-            pages: window.pages,
-            huge: window.huge,
-            requested: false,
-            now,
-            until: now + LONGEST_WINDOW,
-            look: now + pace.window_time,
-            used: used + pace.window_time,
-        };
+        let (until, look, used) = (now + LONGEST_WINDOW, now + pace.window_time, used + pace.window_time);
+        let order = Order { start, pages, huge, requested: false, now, until, look, used };
         if let Some(armed) = self.mechanism.arm(tables, self.link.shared(), order) {
             pace.opened(expected_pages(armed));
         }

@@ -59,16 +59,8 @@ impl Agent {
             return None;
         }
         let (now, begin) = (clock::monotonic().0, Instant::now());
-        let order = Order {
-            start,
-            pages: PAGES,
-            huge: false,
-            requested: false,
-            now,
-            until: u64::MAX,
-            look: u64::MAX,
-            used: 0,
-        };
+        let (until, look) = (u64::MAX, u64::MAX);
+        let order = Order { start, pages: PAGES, huge: false, requested: false, now, until, look, used: 0 };
         let armed = self.mechanism.arm(&mut self.memory.tables, self.link.shared(), order);
         let armed = armed.map(|window| u64::from(window.armed));
         if armed == Some(PAGES) {

@@ -42,7 +42,8 @@ impl Pending {
         let theirs = if length == bytes.len() { version_of(bytes) } else { None }.ok_or(None)?;
         if theirs != VERSION {
             return Err(Some(format!(
-                "libisotherm.so speaks version {theirs} of the protocol, this engine {VERSION}: use the library of the same build"
+                "libisotherm.so speaks version {theirs} of the protocol, this engine {VERSION}: \
+                 use the library of the same build"
             )));
         }
         let mapping = file.ok_or(libc::EINVAL).and_then(|file| SharedValue::adopt(&file));
@@ -94,9 +95,8 @@ impl Connection {
         self.shared.program_budget.store(millionths(options.program_budget), Relaxed);
         self.shared.agent_budget.store(millionths(options.agent_budget), Relaxed);
         self.shared.window.store(u64::from(options.window), Relaxed);
-        self.shared
-            .armed_bound
-            .store(options.armed_bound.as_nanos().min(u128::from(u64::MAX)) as u64, Relaxed);
+        let bound = u64::try_from(options.armed_bound.as_nanos()).unwrap_or(u64::MAX);
+        self.shared.armed_bound.store(bound, Relaxed);
         self.shared.seed.store(options.seed, Relaxed);
     }
 

@@ -16,7 +16,7 @@ use super::presence::{Presence, Present, RUNS};
 use super::protocol::{Counter, Record, Shared};
 use super::store::Store;
 use super::tables::{REGIONS, Region, Tables};
-use super::window::{LARGEST, Window};
+use super::window::{LARGEST, Run, Window};
 use crate::sys::agent as sys;
 use crate::sys::pages::PAGE;
 use crate::sys::range::Range64;
@@ -234,7 +234,7 @@ impl Mechanism {
             return self.put_back(window, shared);
         }
         let Some(run) = window.armed_run(page) else { return true };
-        self.put_run_back(window, shared, page, run.home, 1)
+        self.put_run_back(window, shared, Run { pages: 1, ..run })
     }
 
     /// Resolves a fault at a page that no window holds and that was never present.
@@ -257,7 +257,7 @@ impl Mechanism {
         let mut next = 0;
         while let Some(run) = window.armed_run(next) {
             next = run.first;
-            if !self.put_run_back(window, shared, run.first, run.home, run.pages) {
+            if !self.put_run_back(window, shared, run) {
                 return false;
             }
         }
@@ -265,14 +265,8 @@ impl Mechanism {
     }
 
     /// Moves a run back as far as one call reaches; returns false if more messages must be read first.
-    fn put_run_back(
-        &self,
-        window: &mut Window,
-        shared: &Shared,
-        first: usize,
-        home: u64,
-        pages: usize,
-    ) -> bool {
+    fn put_run_back(&self, window: &mut Window, shared: &Shared, run: Run) -> bool {
+        let Run { first, pages, home } = run;
         let bytes = pages as u64 * PAGE;
         let (moved, result) = self.userfault.move_pages(home, window.stored(first), bytes, MOVE_ALLOW_HOLES);
         let moved = (moved / PAGE) as usize;
@@ -282,9 +276,10 @@ impl Mechanism {
             // The reason comes with the next call.
             Err(_) if moved > 0 => true,
             Err(libc::EAGAIN) => false,
-            Err(libc::EINVAL) if pages > 1 => {
-                (0..pages).all(|at| self.put_run_back(window, shared, first + at, home + at as u64 * PAGE, 1))
-            }
+            Err(libc::EINVAL) if pages > 1 => (0..pages).all(|at| {
+                let page = Run { first: first + at, pages: 1, home: home + at as u64 * PAGE };
+                self.put_run_back(window, shared, page)
+            }),
             Err(_) => self.copy_back(window, shared, first, home),
         }
     }

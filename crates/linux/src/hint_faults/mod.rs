@@ -51,7 +51,7 @@
 //! - As in any program with threads, `unshare(CLONE_NEWUSER)` and `setns` of such namespaces fail. A seccomp
 //!   filter laid over all threads (`TSYNC`) must allow the agent's calls: `ioctl`, `read`, `pread64`,
 //!   `ppoll`, `clock_gettime`, `recvfrom`, `nanosleep`, `madvise`.
-//! - `mlockall` ends the agent. When the engine goes, even by SIGKILL, the agent puts everything back and ends.
+//! - `mlockall` ends the agent. When the engine goes, even by SIGKILL, it puts everything back and ends.
 //!
 //! # Permission
 //!

@@ -51,15 +51,13 @@ impl HintFaultOptions {
 
     pub(super) fn check(&self) -> Result<(), LinuxError> {
         let fraction = |value: f64| value > 0.0 && value <= 1.0;
-        let remedy = |text: &str| {
-            Err(LinuxError::Unsupported { what: "this setting of hint faults", remedy: text.to_owned() })
+        let remedy = if !fraction(self.program_budget) || !fraction(self.agent_budget) {
+            "budgets lie above 0 and up to 1"
+        } else if !(1..=64).contains(&self.window) {
+            "a window has 1 to 64 pages"
+        } else {
+            return Ok(());
         };
-        if !fraction(self.program_budget) || !fraction(self.agent_budget) {
-            return remedy("budgets lie above 0 and up to 1");
-        }
-        if !(1..=64).contains(&self.window) {
-            return remedy("a window has 1 to 64 pages");
-        }
-        Ok(())
+        Err(LinuxError::Unsupported { what: "this setting of hint faults", remedy: remedy.to_owned() })
     }
 }

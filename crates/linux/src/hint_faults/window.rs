@@ -62,11 +62,9 @@ impl Window {
         for (at, home) in self.homes[..pages].iter_mut().enumerate() {
             *home = start + at as u64 * PAGE;
         }
-        self.bits = [0; LARGEST / 64];
-        self.returned = [0; LARGEST / 64];
+        (self.bits, self.returned) = ([0; LARGEST / 64], [0; LARGEST / 64]);
         (self.pages, self.slot) = (pages as u32, slot);
-        (self.armed, self.armed_at_first, self.faults) = (0, 0, 0);
-        self.told = 0;
+        (self.armed, self.armed_at_first, self.faults, self.told) = (0, 0, 0, 0);
         (self.requested, self.closing, self.disturbed, self.stale) = (false, false, false, false);
         self.bounds = Range64::new(start, pages as u64 * PAGE);
     }

@@ -114,8 +114,8 @@ pub(super) fn query_failed(pid: Pid, error: io::Error) -> LinuxError {
         Some(libc::EPERM | libc::EACCES) => LinuxError::Permission {
             what: "looking for and moving the pages of another user's process",
             needs: "CAP_SYS_PTRACE (before Linux 4.13 CAP_SYS_NICE)",
-            remedy: "run as the program's user or as root, or setcap cap_sys_ptrace,cap_sys_nice+ep \"$(command -v \
-                     isotherm)\""
+            remedy: "run as the program's user or as root, or \
+                     setcap cap_sys_ptrace,cap_sys_nice+ep \"$(command -v isotherm)\""
                 .into(),
         },
         _ => LinuxError::Call { call: "move_pages", error },

@@ -83,23 +83,13 @@ impl Launch {
         let spawning = builder.spawn(spawn).map_err(LinuxError::of_call("pthread_create"))?;
         let mut id = [0; 4];
         let name = name.to_string_lossy().into_owned();
-        match ready.read_exact(&mut id) {
-            Ok(()) => {
-                let pid = Pid(u32::from_ne_bytes(id));
-                Ok(Self {
-                    pid,
-                    signals: Some(signals),
-                    name,
-                    release: Some(release),
-                    spawning: Some(spawning),
-                    adopt,
-                })
-            }
+        if ready.read_exact(&mut id).is_err() {
             // No child exists: the spawn has the reason.
-            Err(_) => Err(spawned(spawning, name).err().unwrap_or_else(|| {
-                LinuxError::of_call("fork")(io::Error::from(io::ErrorKind::UnexpectedEof)).into()
-            })),
+            spawned(spawning, name)?;
+            return Err(LinuxError::of_call("fork")(io::ErrorKind::UnexpectedEof.into()).into());
         }
+        let (pid, signals) = (Pid(u32::from_ne_bytes(id)), Some(signals));
+        Ok(Self { pid, signals, name, release: Some(release), spawning: Some(spawning), adopt })
     }
 
     pub fn pid(&self) -> Pid {

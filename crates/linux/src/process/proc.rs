@@ -1,6 +1,6 @@
 //! Reads files of `/proc` while their processes come and go.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
@@ -55,19 +55,16 @@ impl ProcRoot {
         match error.raw_os_error() {
             Some(libc::ESRCH) => LinuxError::Ended(pid.0),
             // The kernel may lack the file while the process lives.
-            Some(libc::ENOENT) if !self.exists(pid) => LinuxError::Ended(pid.0),
+            Some(libc::ENOENT) if !self.0.join(pid.0.to_string()).exists() => LinuxError::Ended(pid.0),
             Some(libc::EACCES | libc::EPERM) => LinuxError::Permission {
                 what: "reading the memory map of another user's process",
                 needs: "CAP_SYS_PTRACE",
-                remedy: "run as the program's user or as root, or setcap cap_sys_ptrace+ep \"$(command -v isotherm)\""
+                remedy: "run as the program's user or as root, or \
+                         setcap cap_sys_ptrace+ep \"$(command -v isotherm)\""
                     .into(),
             },
             _ => LinuxError::file(path, error),
         }
-    }
-
-    fn exists(&self, pid: Pid) -> bool {
-        fs::metadata(self.0.join(pid.0.to_string())).is_ok()
     }
 }
 
@@ -98,6 +95,8 @@ pub(crate) fn excerpt(bytes: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

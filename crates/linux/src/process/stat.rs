@@ -4,9 +4,8 @@ use super::proc::excerpt;
 use super::{Pid, ProcRoot};
 use crate::LinuxError;
 
-/// `PF_KTHREAD` of include/linux/sched.h.
+/// `PF_KTHREAD` and `PF_EXITING` of include/linux/sched.h.
 const KERNEL_THREAD: u64 = 0x0020_0000;
-/// `PF_EXITING` of include/linux/sched.h.
 const EXITING: u64 = 4;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -175,7 +175,6 @@ pub(crate) struct Arena<T: Zeroed> {
 }
 
 impl<T: Zeroed> Arena<T> {
-    /// Maps it, all zero.
     pub(crate) fn new() -> Result<Self, i32> {
         let bytes = size_of::<T>().next_multiple_of(PAGE as usize);
         let mapping = Mapping::anonymous(bytes, libc::MAP_NORESERVE).map_err(|error| super::code(&error))?;

@@ -36,9 +36,8 @@ pub fn decode(first: &[u8], second: &[u8], scratch: &mut Vec<u8>, mut visit: imp
         bytes = scratch;
     }
     let mut tally = Tally::default();
-    let (words, odd) = bytes.as_chunks::<WORD>();
+    let (mut rest, odd) = bytes.as_chunks::<WORD>();
     tally.damaged += odd.len() as u64;
-    let mut rest = words;
     while let [header, mark, entries @ ..] = rest {
         let Some((announced, width)) = parse_header(*header, *mark) else { break };
         let there = announced.min(entries.len());

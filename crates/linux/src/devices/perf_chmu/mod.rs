@@ -26,6 +26,9 @@ use crate::perf::pmu::{DEVICES, Encoding, Pmu};
 pub use stream::{HotLists, PerfStream};
 
 const PREFIX: &str = "cxl_hmu_";
+/// Necessary fields of events.
+const FIELDS: [&str; 6] =
+    ["epoch_type", "access_type", "epoch_scale", "epoch_multiplier", "hotness_threshold", "hotness_granual"];
 /// Reads and writes of memory that is not confidential.
 const READS_AND_WRITES: u64 = 3;
 /// Sizes of units, as powers of two: 4 KiB to 2 MiB.
@@ -59,29 +62,15 @@ pub fn all(tree: Tree<'_>) -> Result<Vec<Pmu>, LinuxError> {
 
 /// Returns the first necessary field that events of the PMU lack.
 pub fn lacks(pmu: &Pmu) -> Option<&'static str> {
-    let needed = [
-        "epoch_type",
-        "access_type",
-        "epoch_scale",
-        "epoch_multiplier",
-        "hotness_threshold",
-        "hotness_granual",
-    ];
-    needed.into_iter().find(|field| !pmu.has(field))
+    FIELDS.into_iter().find(|field| !pmu.has(field))
 }
 
 /// Returns the event, its threshold capped by its field; `None` if a field is missing or too narrow.
 fn encode(pmu: &Pmu, mode: Mode, threshold: u32) -> Option<Encoding> {
     let (kind, scale, multiplier) = mode.epochs;
     let event = |threshold: u64| {
-        pmu.encode(&[
-            ("epoch_type", kind),
-            ("access_type", READS_AND_WRITES),
-            ("epoch_scale", scale),
-            ("epoch_multiplier", multiplier),
-            ("hotness_granual", mode.unit_shift),
-            ("hotness_threshold", threshold),
-        ])
+        let values = [kind, READS_AND_WRITES, scale, multiplier, threshold, mode.unit_shift];
+        pmu.encode(&std::array::from_fn::<_, 6, _>(|at| (FIELDS[at], values[at])))
     };
     (0..32).find_map(|narrower| event(u64::from(threshold.min(u32::MAX >> narrower))))
 }

@@ -76,8 +76,8 @@ impl Reclaimer {
                 return Err(LinuxError::Unsupported {
                     what: "reclaim by the kernel's LRU",
                     remedy: format!(
-                        "needs {} (Linux 6.17), or a cgroup v2 of the program's own with memory.reclaim (Linux 5.19), \
-                         as systemd-run --scope makes it",
+                        "needs {} (Linux 6.17), or a cgroup v2 of the program's own with memory.reclaim \
+                         (Linux 5.19), as systemd-run --scope makes it",
                         directory.join("reclaim").display()
                     ),
                 });

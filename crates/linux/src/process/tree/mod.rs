@@ -113,7 +113,7 @@ impl Tree {
             match watched.look(&self.root, pid, thorough, &mut self.buffer)? {
                 Change::None => {}
                 // The program running when its start is reported counts as its first.
-                Change::Executed if awaits_start(&self.early, pid) => {}
+                Change::Executed if self.early.iter().any(|event| is_start(event, pid)) => {}
                 Change::Executed => events.push(Event::Executed(pid)),
                 Change::Ended => ended.push(pid),
             }
@@ -163,10 +163,6 @@ fn report_end(pid: Pid, early: &mut Vec<Event>, events: &mut Vec<Event>) {
     if early.len() == before {
         events.push(Event::Ended(pid));
     }
-}
-
-fn awaits_start(early: &[Event], pid: Pid) -> bool {
-    early.iter().any(|event| is_start(event, pid))
 }
 
 fn is_start(event: &Event, pid: Pid) -> bool {

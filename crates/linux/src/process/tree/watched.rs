@@ -33,21 +33,10 @@ pub(super) struct Watched {
 impl Watched {
     /// The descriptor is the number's present owner's; if that is another process, the next look tells.
     pub(super) fn new(root: &ProcRoot, pid: Pid, stat: &ProcessStat, descriptors: bool) -> Self {
-        let mut watched = Self {
-            start: stat.start,
-            places: (stat.code, stat.stack),
-            age: 0,
-            pidfd: if descriptors { sys::pidfd_open(pid).ok() } else { None },
-            memory: None,
-        };
-        if descriptors {
-            watched.open_memory(root, pid);
-        }
-        watched
-    }
-
-    fn open_memory(&mut self, root: &ProcRoot, pid: Pid) {
-        self.memory = root.open(pid, "pagemap").ok().filter(is_alive);
+        let (start, places) = (stat.start, (stat.code, stat.stack));
+        let pidfd = if descriptors { sys::pidfd_open(pid).ok() } else { None };
+        let memory = if descriptors { memory_of(root, pid) } else { None };
+        Self { start, places, age: 0, pidfd, memory }
     }
 
     /// Looks for changes: `thorough`ly, or as cheaply as the descriptors allow.
@@ -76,7 +65,7 @@ impl Watched {
             return Ok(Change::None);
         }
         if replaced || self.memory.is_some() {
-            self.open_memory(root, pid);
+            self.memory = memory_of(root, pid);
         }
         if places.0 > 1 {
             self.places = places;
@@ -84,6 +73,10 @@ impl Watched {
         let executed = moved || self.memory.is_some();
         Ok(if executed { Change::Executed } else { Change::None })
     }
+}
+
+fn memory_of(root: &ProcRoot, pid: Pid) -> Option<File> {
+    root.open(pid, "pagemap").ok().filter(is_alive)
 }
 
 /// Returns whether the address space still exists: then the first page's entry can be read.
