@@ -99,13 +99,11 @@ pub struct Workload {
     pub reference_footprint: Option<Bytes>,
     /// Last-level cache of the machine in its source.
     pub reference_cache: Option<Bytes>,
-    /// Builder of its program.
     pub(crate) builder: Builder,
 }
 
 /// A program, or the reason why the parameters do not fit together.
 pub(crate) type Built = Result<Box<dyn Program>, String>;
-/// Builds a program from parameters and a seed.
 pub(crate) type Builder = fn(&Parameters, u64) -> Built;
 
 impl Workload {

@@ -21,7 +21,6 @@ const PARENT: u64 = 16;
 const LEAF: u64 = 24;
 const COUNT: u64 = 32;
 
-/// Keys that are looked up ahead of their turn.
 pub(super) const AHEAD: usize = 16;
 
 /// Returns how many of a node's keys, a prefix of them, are `below`.

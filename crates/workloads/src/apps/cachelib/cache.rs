@@ -24,7 +24,6 @@ impl Cache {
         Self { items: Vec::new(), index, lists, slabs }
     }
 
-    /// Reads ahead, natively, what looking these keys up will.
     pub(super) fn read_ahead(&self, keys: &[Key], memory: &dyn Memory) {
         if memory.reads_ahead() {
             self.index.read_ahead(&self.items, keys);

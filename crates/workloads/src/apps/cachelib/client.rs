@@ -49,7 +49,6 @@ impl Client {
         keys * (REQUEST + STRING + KEY_BLOCK + SIZES)
     }
 
-    /// Makes keys of these popularities and value sizes and an array of `pool` bytes of requests.
     pub(super) fn new(
         weights: &[f64],
         values: Vec<u32>,
@@ -84,7 +83,6 @@ impl Client {
         random.below(self.entries)
     }
 
-    /// Fetches the request at the place `entry`, which asks for key number `id`.
     pub(super) fn next(&self, id: u64, entry: u64, memory: &mut dyn Memory) -> Request {
         let entry = memory.load(self.pool + entry * ENTRY, Token::NONE);
         let request = memory.load(self.requests + id * REQUEST, entry);
@@ -103,7 +101,6 @@ impl Client {
         Request { key, token }
     }
 
-    /// Reads the value's size of key number `id`, as an insertion does.
     pub(super) fn value(&self, id: u64, after: Token, memory: &mut dyn Memory) -> u64 {
         memory.load_range(self.sizes + id * SIZES, SIZES, after);
         u64::from(self.values[id as usize])

@@ -27,7 +27,6 @@ pub(super) struct Found {
 }
 
 impl Index {
-    /// Returns the bytes that a table of this many buckets occupies.
     pub(super) fn bytes(buckets: u64) -> u64 {
         buckets * BUCKET + buckets.div_ceil(BUCKETS_PER_LOCK) * LOCK
     }
@@ -65,7 +64,6 @@ impl Index {
         Found { item, before, token }
     }
 
-    /// Reads ahead, natively, what looking these keys up will.
     pub(super) fn read_ahead(&self, items: &[Item], keys: &[Key]) {
         for key in keys {
             let mut item = self.buckets[self.bucket(*key)];
@@ -75,7 +73,6 @@ impl Index {
         }
     }
 
-    /// Puts a new item at the head of its chain.
     pub(super) fn insert(&mut self, items: &mut [Item], item: u32, memory: &mut dyn Memory) {
         let bucket = self.bucket(items[item as usize].key);
         items[item as usize].next = self.buckets[bucket];
@@ -84,7 +81,6 @@ impl Index {
         memory.store(self.table + bucket as u64 * BUCKET, Token::NONE);
     }
 
-    /// Takes an item out of its chain; its key has been read.
     pub(super) fn remove(&mut self, items: &mut [Item], item: u32, memory: &mut dyn Memory, after: Token) {
         let (key, next) = (items[item as usize].key, items[item as usize].next);
         let found = self.find(items, key, memory, after);

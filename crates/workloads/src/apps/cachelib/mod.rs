@@ -94,7 +94,6 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// Inserts every key once, in random order, all threads in turn.
     fn populate(&mut self, seed: u64, memory: &mut dyn Memory) {
         let order = Permutation::new(self.sizing.keys, mix(seed ^ 2));
         for index in 0..self.sizing.keys {
@@ -135,7 +134,6 @@ impl Run<'_> {
         self.cache.read_ahead(&keys, memory);
     }
 
-    /// Serves one request: a get, and an insertion if it misses.
     fn serve(&mut self, now: u64, memory: &mut dyn Memory) {
         if now.is_multiple_of(AHEAD) {
             self.draw_ahead(now, memory);

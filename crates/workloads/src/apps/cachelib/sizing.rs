@@ -20,7 +20,6 @@ const MIN_ARRAY: u64 = 64 << 10;
 pub(super) struct Sizing {
     pub settings: Settings,
     pub cache: u64,
-    /// Bytes of the client's array of requests.
     pub request_array: u64,
     /// Hash buckets; a power of two.
     pub buckets: u64,
@@ -29,7 +28,6 @@ pub(super) struct Sizing {
     pub lone_gets: Probability,
     /// Time between two refreshes of an item, in requests.
     pub refresh: u64,
-    /// Popularities and value sizes.
     pub shape: &'static Shape,
     /// Request at which all requests move to the other half of keys; 0 for never.
     shift: u64,

@@ -61,7 +61,6 @@ pub(crate) static WORKLOAD: Workload = Workload {
     builder: |parameters, seed| build(Settings::read(parameters), seed),
 };
 
-/// Reads that are drawn at once.
 const AHEAD: u64 = 8;
 
 struct FlexKvs {

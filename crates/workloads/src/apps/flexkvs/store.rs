@@ -36,7 +36,6 @@ fn hash_of(key: u64) -> u64 {
 }
 
 impl Store {
-    /// Creates an empty store of `buckets`, for about `bytes` of items with values of `value` bytes.
     pub(super) fn new(buckets: u64, value: u64, bytes: u64, memory: &mut dyn Memory) -> Self {
         let mut heap = Heap::new(buckets * BUCKET + bytes + 2 * SEGMENT);
         let table = heap.allocate(memory, buckets * BUCKET, "flexkvs hash table");

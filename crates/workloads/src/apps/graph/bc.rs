@@ -145,7 +145,6 @@ impl Betweenness {
     }
 }
 
-/// Sets all elements to `value`, front to back.
 fn fill<T: Copy>(array: &mut Array<T>, memory: &mut dyn Memory, value: T) {
     array.fill(value);
     array.store_run(memory, 0..array.len(), Token::NONE);

@@ -41,7 +41,6 @@ impl Bin {
         self.vertices.len()
     }
 
-    /// Appends a vertex; a full vector is copied to one of twice its capacity.
     pub(crate) fn push(&mut self, memory: &mut dyn Memory, heap: &mut Heap, vertex: u32) {
         if self.vertices.len() == self.capacity {
             let capacity = (self.capacity * 2).max(1);

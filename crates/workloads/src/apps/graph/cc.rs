@@ -17,7 +17,6 @@ use crate::{Array, Memory, Random, Token, test};
 /// Neighbours of each vertex that are linked before sampling.
 const ROUNDS: usize = 2;
 const SAMPLES: usize = 1024;
-/// Vertices that a thread takes at once.
 const CHUNK: usize = 16_384;
 /// Vertices between two checks for the end of the run.
 const PATIENCE: usize = 1024;

@@ -14,7 +14,6 @@ const B: u64 = 12_452;
 const C: u64 = 12_452;
 const D: u64 = (1 << LEVEL_BITS) - A - B - C;
 
-/// The distribution of edges.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shape {
     /// Power-law: the Kronecker graph of Graph500, vertices permuted.

@@ -120,7 +120,6 @@ impl Run {
         }
     }
 
-    /// Sorts each list and removes duplicates, in place.
     fn pack(&mut self, memory: &mut dyn Memory) {
         for (thread, range) in self.threads.even(self.lists.len()) {
             memory.thread(thread);

@@ -17,7 +17,6 @@ const WORD: usize = 64;
 pub(super) struct Marks(Vec<u64>);
 
 impl Marks {
-    /// Creates an empty set of vertices below `vertices`.
     pub(super) fn new(vertices: usize) -> Self {
         Self(vec![0; vertices.div_ceil(WORD)])
     }
@@ -74,7 +73,6 @@ impl<'a> Lines<'a> {
     }
 }
 
-/// Returns how many of a line's values a predicate holds for.
 #[inline]
 fn count(line: &[u32], holds: impl Fn(u32) -> bool) -> usize {
     match <&[u32; LINE]>::try_from(line) {

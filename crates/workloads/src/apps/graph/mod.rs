@@ -18,7 +18,6 @@ mod kernel;
 mod pr;
 mod schedule;
 mod settings;
-
 mod sssp;
 mod stored;
 mod tc;
@@ -65,7 +64,7 @@ impl<K: Kernel> Program for Gapbs<K> {
     fn run(self: Box<Self>, memory: &mut dyn Memory) {
         let mut stored = Stored::generate(&self.generator);
         if memory.reads_ahead() {
-            stored.forget_making();
+            stored.made_with.clear();
         }
         let graph = Graph::load(memory, &mut stored, self.threads);
         let mut kernel = K::new(memory, &graph, &self.parameters, self.threads);

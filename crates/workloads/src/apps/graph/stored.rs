@@ -23,7 +23,7 @@ pub(crate) struct Stored<N> {
     pub(crate) offsets: Vec<u64>,
     pub(crate) neighbours: Vec<N>,
     /// Memory it was made with. In an observed run it is kept, because the program would reuse it.
-    made_with: Vec<Box<dyn Debug + Send>>,
+    pub(super) made_with: Vec<Box<dyn Debug + Send>>,
 }
 
 /// An edge as one number; of 4 bytes where they suffice.
@@ -122,10 +122,6 @@ impl<N: Neighbour> Stored<N> {
         stored
     }
 
-    pub(crate) fn forget_making(&mut self) {
-        self.made_with = Vec::new();
-    }
-
     fn append<W: Word>(&mut self, sorted: &[W], packing: Packing) {
         let first = self.offsets.len();
         self.offsets.resize(first + (1 << packing.low), 0);
@@ -154,7 +150,6 @@ struct Parts<W> {
     used: usize,
     /// Place of each part's next edge: in a new chunk if the last is full.
     next: Vec<usize>,
-    /// Starts of each part's chunks.
     chunks: Vec<Vec<usize>>,
 }
 
@@ -185,7 +180,6 @@ impl<W: Word> Parts<W> {
     }
 }
 
-/// Deals both directions of every edge, loops aside, into parts.
 fn deal<N: Neighbour, W: Word>(generator: &Generator, packing: Packing) -> Parts<W> {
     let mut parts = Parts::new(1 << (packing.scale - packing.low), 2 * generator.edges());
     let mut weights = N::WEIGHTED.then(|| generator.weights());

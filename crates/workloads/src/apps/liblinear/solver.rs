@@ -275,7 +275,6 @@ impl<'a> Solver<'a> {
         Some(violation)
     }
 
-    /// Adds a feature's step to the scores of its samples.
     fn shift(&mut self, feature: usize, step: f64, memory: &mut dyn Memory) {
         let mut line = LastLine::default();
         self.column(feature, memory, |memory, sample, _, token| {

@@ -8,7 +8,6 @@ use std::collections::HashMap;
 
 use crate::{Heap, LINE, Memory, NULL, Token, WORD, mix};
 
-/// Bytes of a dict.
 const DICT: u64 = 56;
 /// Bytes of an entry: key, value, next.
 pub(crate) const ENTRY: u64 = 24;

@@ -13,7 +13,6 @@ pub(super) const TUPLE: u64 = 128;
 const USED: u64 = 124;
 const VERSION: u64 = 8;
 const VALUE: u64 = 24;
-/// The lock bit of the header.
 const LOCKED: u64 = 1;
 /// Instructions of a commit, beside loads and stores.
 const COMMIT: u32 = 150;
@@ -52,7 +51,6 @@ struct Write {
 pub(super) struct Store {
     pub heap: Heap,
     tree: Tree,
-    /// Finished transactions, to be used again.
     spare: Vec<Transaction>,
 }
 
@@ -127,7 +125,6 @@ impl Store {
         });
     }
 
-    /// Puts a locked tuple without a version under `key`.
     fn insert(&mut self, key: u64, memory: &mut dyn Memory) -> u64 {
         let tuple = self.heap.allocate(memory, TUPLE, "silo tuple");
         self.heap.store(memory, tuple, LOCKED, Token::NONE);

@@ -14,7 +14,6 @@ pub(crate) const WIDTH: u64 = 15;
 pub(crate) const NODE: u64 = 320;
 /// Bytes that Masstree prefetches of a node.
 const PREFETCHED: u64 = 256;
-/// Keys that are looked up side by side ahead of their turn.
 pub(super) const AHEAD: usize = 32;
 /// Instructions for a node on the way down, beside the loads.
 const DESCENT: u32 = 40;
@@ -40,7 +39,6 @@ pub(crate) struct Tree {
     ahead: RefCell<Paths>,
 }
 
-/// Ways through the tree, level by level.
 #[derive(Debug, Default)]
 struct Paths {
     keys: Vec<u64>,
@@ -226,7 +224,6 @@ impl Tree {
         self.split_inner(parent, place, key, right, heap, memory);
     }
 
-    /// Splits a full inner node and adds `key` at `place`, with the child `right` behind it.
     fn split_inner(
         &mut self,
         node: u64,
@@ -304,7 +301,6 @@ fn put(
     memory.store(node, Token::NONE);
 }
 
-/// Moves the entries from `cut` on to a new leaf on the right.
 fn split_leaf(leaf: u64, cut: u64, heap: &mut Heap, memory: &mut dyn Memory) -> u64 {
     let right = make_node(true, heap, memory);
     let moved = WIDTH - cut;

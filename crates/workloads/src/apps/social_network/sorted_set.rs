@@ -10,11 +10,9 @@ use crate::{Memory, NULL, Random, Token, WORD};
 const PACKED_MEMBERS: u64 = 128;
 /// Words of a member in the packed list: its number, its score, their lengths.
 const PACKED_WORDS: u64 = 3;
-/// Words of the smallest packed list.
 const MIN_PACKED: u64 = 8;
 /// Levels of a skip list (Redis: 32).
 const LEVELS: usize = 32;
-/// Bytes of a member's string.
 const STRING: u64 = 32;
 
 // The set: the packed list, or else the hash table and the skip list; their objects' fields in one.

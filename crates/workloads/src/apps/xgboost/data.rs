@@ -9,10 +9,8 @@ const COUNTS: usize = 13;
 const MISSING: [f64; 2] = [0.25, 0.1];
 /// Bin of a missing value in a column.
 pub(super) const NONE: u8 = u8::MAX;
-/// Rows that quantiles are taken from.
 const SKETCH: usize = 20_000;
 
-/// A value in a page of the input.
 #[derive(Debug, Clone, Copy, Default)]
 #[repr(C)]
 pub(super) struct Entry {
@@ -72,7 +70,6 @@ impl Data {
         self.offsets[row] as usize..self.offsets[row + 1] as usize
     }
 
-    /// Reports two passes over the pages, one for each form.
     fn report_quantising(&self, entries: &Array<Entry>, memory: &mut dyn Memory) {
         for from in (0..self.rows()).step_by(64) {
             let to = (from + 64).min(self.rows());

@@ -82,13 +82,13 @@ impl Program for XgBoost {
     fn run(self: Box<Self>, memory: &mut dyn Memory) {
         let Settings { operations: rounds, depth, bins, threads, .. } = self.settings;
         let data = Data::new(self.rows, bins as usize, self.seed, memory);
-        let mut state = State::new(self.rows, memory);
+        let mut state = State::new(self.rows, threads, memory);
         for _ in 0..rounds {
             if memory.finished() {
                 return;
             }
-            state.differentiate(&data, threads, memory);
-            state.grow(&data, depth, threads, memory);
+            state.differentiate(&data, memory);
+            state.grow(&data, depth, memory);
         }
     }
 }

@@ -24,7 +24,6 @@ pub(super) struct Match {
     pub(super) distance: usize,
 }
 
-/// Positions that are searched ahead side by side.
 pub(super) const AHEAD: usize = 16;
 
 /// A search ahead of its turn: its distance in positions and its own node's place, the current node, and the
@@ -39,7 +38,6 @@ struct Walk {
     common: [usize; 2],
 }
 
-/// One encoder's window, hash tables and trees.
 pub(super) struct Finder {
     dictionary: usize,
     window: Array<u8>,
@@ -63,7 +61,6 @@ fn window_bytes(dictionary: usize) -> usize {
 }
 
 impl Finder {
-    /// Returns the bytes that a finder allocates.
     pub(super) fn bytes(dictionary: usize) -> usize {
         4 * (HASH_2 + HASH_3 + hash_4(dictionary)) + 8 * (dictionary + 1) + window_bytes(dictionary)
     }
@@ -82,7 +79,6 @@ impl Finder {
         self.hashes.store_run(memory, 0..self.hashes.len(), Token::NONE);
     }
 
-    /// Returns bytes that may be searched without more input.
     pub(super) fn ahead(&self) -> usize {
         self.filled - self.at
     }
@@ -145,7 +141,6 @@ impl Finder {
             .max_by_key(|found| found.length)
     }
 
-    /// Returns the match with one earlier position.
     fn compare(&self, other: u32, limit: usize, memory: &mut dyn Memory) -> Option<Match> {
         let distance = (self.position - other) as usize;
         if distance > self.dictionary || distance > self.at {

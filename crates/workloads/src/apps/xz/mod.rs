@@ -16,7 +16,6 @@ use crate::{Array, Built, Memory, ObjectSize, Program, Random, Token, Workload, 
 /// Dictionaries in the input, and in a block.
 const INPUT: f64 = 1400.0 / 32.0;
 const BLOCK: usize = 3;
-/// Positions that a thread searches in its turn.
 const TURN: usize = AHEAD;
 /// Longest run of literals with one mark; a larger mark is a match's length plus this less [`SHORTEST`].
 const LITERALS: usize = 128;
