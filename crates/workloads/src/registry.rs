@@ -59,8 +59,7 @@ impl ObjectSize {
 
 /// An application ready to run once.
 pub trait Program: Send {
-    /// Returns about how much memory the run reserves; chunks exceed their items, so it may touch a fifth
-    /// less.
+    /// Returns about how much memory the run reserves; it may touch a fifth less, as chunks exceed their items.
     fn footprint(&self) -> Bytes;
 
     /// Returns the number of its processes, each with an address space of its own.

@@ -1,5 +1,4 @@
-//! `gpt2`: text generation by a decoder-only transformer, one token at a time; see
-//! `docs/reference/workloads.md`.
+//! `gpt2`: text generation by a decoder-only transformer, one token at a time.
 //!
 //! Batch 1: a token reads every matrix row by row; threads share rows and heads and take turns row by row.
 //! **Left out.** The tokeniser, biases other than those of normalisation, and reports of activations (a few

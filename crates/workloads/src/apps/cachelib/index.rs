@@ -9,7 +9,6 @@ const LOCK: u64 = 8;
 /// Buckets that share a lock (CacheLib's benchmark: 2^22 buckets, 2^20 locks).
 const BUCKETS_PER_LOCK: u64 = 4;
 
-#[derive(Debug)]
 pub(super) struct Index {
     buckets: Vec<u32>,
     table: u64,

@@ -11,7 +11,6 @@ use crate::{Memory, Token};
 pub(super) const LIST: u64 = 64;
 
 /// The lists' memory and their refresh time; the links stand in classes and items.
-#[derive(Debug)]
 pub(super) struct Lists {
     start: u64,
     refresh: u64,

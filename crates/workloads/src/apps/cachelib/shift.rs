@@ -6,7 +6,6 @@
 
 use crate::permutation::Permutation;
 
-#[derive(Debug)]
 pub(super) enum Shift {
     Never,
     /// The first half of keys, and from `at` on the second.

@@ -24,7 +24,6 @@ pub(super) struct Class {
     chunks_left: u64,
 }
 
-#[derive(Debug)]
 pub(super) struct Slabs {
     pub classes: Vec<Class>,
     slab: u64,

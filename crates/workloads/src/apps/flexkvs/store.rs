@@ -1,7 +1,6 @@
 //! The store: a hash table with buckets of a line, and items in segments of a log.
 //!
-//! A bucket holds five item pointers with their hashes and a lock; further items are chained behind the
-//! fifth.
+//! A bucket holds five item pointers with hashes and a lock; further items are chained behind the fifth.
 
 use crate::{Heap, Memory, NULL, Token, WORD, mix};
 

@@ -1,5 +1,4 @@
-//! The bins of delta-stepping: growing vectors of vertices, a set for each thread, on a heap that reuses
-//! freed memory.
+//! The bins of delta-stepping: growing vectors of vertices for each thread, on a heap that reuses memory.
 
 use crate::{Memory, Token};
 

@@ -54,15 +54,13 @@ impl Neighbour for Weighted {
     }
 }
 
-#[derive(Debug)]
 pub(crate) struct Graph<N> {
     index: Array<u64>,
     neighbours: Array<N>,
 }
 
 impl<N: Neighbour> Graph<N> {
-    /// Reads the graph as from a serialised file: the kernel writes the neighbours front to back, then all
-    /// threads write the pointers. The temporary vector of offsets is left out.
+    /// Reads the graph as from a serialised file: neighbours front to back, then all threads write the pointers.
     pub(crate) fn load(memory: &mut dyn Memory, stored: &mut Stored<N>, threads: Threads) -> Self {
         if !memory.reads_ahead() {
             let mut graph = Self::untouched(memory, stored.offsets.len() - 1, stored.neighbours.len());
@@ -149,8 +147,7 @@ impl<N: Neighbour> Graph<N> {
         Walk { start, edge: (start + skip).min(end), end, index, line: index, fresh: true }
     }
 
-    /// Reads the lists of some vertices ahead of their use, natively, and lets `touch` read for each
-    /// neighbour. A search waits for each vertex; these reads wait only stage by stage.
+    /// Reads the lists of some vertices ahead, natively and stage by stage, and calls `touch` for each neighbour.
     #[inline]
     pub(crate) fn read_ahead(&self, memory: &dyn Memory, vertices: &[u32], touch: impl Fn(usize)) {
         if !memory.reads_ahead() {
@@ -223,8 +220,7 @@ impl<N: Neighbour> Graph<N> {
         }
     }
 
-    /// Reads the starts of some vertices' lists ahead, until a core's own prefetcher takes over: equally many
-    /// reads for each, with no branch that waits for a value.
+    /// Reads the starts of some vertices' lists ahead: equally many reads for each, no branch on a value.
     #[inline]
     pub(crate) fn read_starts_ahead(&self, memory: &dyn Memory, vertices: &[N]) {
         if !memory.reads_ahead() {
@@ -271,8 +267,7 @@ impl<N: Neighbour> Graph<N> {
         found
     }
 
-    /// Returns the next neighbour and adds the step's instructions to `passed`, which is reported before the
-    /// next load and otherwise left to the caller: for steps that touch only the list.
+    /// Like [`Self::next`], but leaves instructions after the last load to the caller, in `passed`.
     #[inline]
     pub(crate) fn step(
         &self,

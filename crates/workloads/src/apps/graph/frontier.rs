@@ -10,7 +10,6 @@ use crate::{Array, Memory, Token};
 const WORD: usize = 64;
 
 /// A queue that is read in windows: what was pushed becomes the next window.
-#[derive(Debug)]
 pub(crate) struct SlidingQueue {
     vertices: Array<u32>,
     window: Range<usize>,
@@ -63,7 +62,6 @@ impl SlidingQueue {
     }
 }
 
-#[derive(Debug)]
 pub(crate) struct Bitmap {
     words: Array<u64>,
 }

@@ -45,7 +45,6 @@ pub(crate) trait Kernel: Sized {
 }
 
 /// Draws sources: vertices with at least one neighbour.
-#[derive(Debug)]
 pub(crate) struct Sources(pub(crate) Random);
 
 impl Sources {

@@ -28,7 +28,6 @@ parameters! {
     }
 }
 
-#[derive(Debug)]
 pub(crate) struct PageRank {
     scores: Array<f32>,
     contributions: Array<f32>,

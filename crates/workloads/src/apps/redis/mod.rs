@@ -1,4 +1,4 @@
-//! `redis`: Redis' data structures under YCSB-C; see `docs/reference/workloads.md`.
+//! `redis`: Redis' data structures under YCSB-C.
 //!
 //! A lookup writes the access clock; the request comes from the query buffer and the reply is copied to the
 //! client's. **Left out.** The short-lived objects of a command's arguments, the sorted set of all keys that
@@ -77,12 +77,8 @@ struct Redis {
 }
 
 fn build(settings: Settings, seed: u64) -> Built {
-    Ok(Box::new(Redis {
-        records: settings.footprint.0 / RECORD,
-        commands: settings.operations,
-        clients: settings.clients,
-        seed,
-    }))
+    let Settings { footprint, operations: commands, clients } = settings;
+    Ok(Box::new(Redis { records: footprint.0 / RECORD, commands, clients, seed }))
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -150,8 +146,7 @@ impl Server {
         found.iter().for_each(|&object| heap.read_ahead(object, OBJECTS));
     }
 
-    /// Runs HGETALL: copies every field and value to the reply; returns the values' sum, `None` if there is
-    /// no record.
+    /// Runs HGETALL: copies every field and value to the reply; returns the values' sum.
     fn get_all(&mut self, record: u64, client: Client, memory: &mut dyn Memory) -> Option<u64> {
         memory.compute(COMMAND_INSTRUCTIONS);
         let request = memory.load_range(client.query, REQUEST, Token::NONE);

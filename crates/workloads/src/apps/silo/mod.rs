@@ -1,4 +1,4 @@
-//! `silo`: an in-memory transactional store under YCSB; see `docs/reference/workloads.md`.
+//! `silo`: an in-memory transactional store under YCSB.
 //!
 //! **Left out.** Masstree's permutation word (keys arrive in order) and key suffixes, epochs and logging,
 //! snapshots and version chains (updates write in place), Silo's arenas by size (allocations follow each

@@ -1,8 +1,6 @@
 //! Optimistic transactions over the index: reads note versions, a commit locks, validates and writes.
 //!
-//! As in Silo (Tu et al., SOSP 2013, section 4), a commit locks the tuples to write, checks that the versions
-//! of all tuples read and leaves scanned are unchanged, and only then writes in place, with a version above
-//! all that it saw.
+//! As in Silo (Tu et al., SOSP 2013, section 4), it writes in place, with a version above all that it saw.
 
 use super::tree::{AHEAD, Tree, Visit};
 use crate::{Heap, Memory, Token, WORD};

@@ -1,8 +1,7 @@
 //! The index: a B+ tree of wide nodes as in Masstree, for keys of one slice (8 bytes).
 //!
-//! Searches touch a node's first four lines at once, as Masstree prefetches them. A key above all others
-//! opens a new node and leaves the last one full, so that ascending insertion packs the tree. A node's first
-//! word is its version: the leaf bit, a counter of changes, the number of keys.
+//! A key above all others opens a new node and leaves the last one full, so that ascending insertion packs the
+//! tree. A node's first word is its version: the leaf bit, a counter of changes, the number of keys.
 
 use std::cell::RefCell;
 
@@ -110,8 +109,7 @@ impl Tree {
         }
     }
 
-    /// Reads natively what looking these keys up reads, and `bytes` of each tuple, level by level: the loads
-    /// of one level do not wait for each other, and no branch waits for a value.
+    /// Reads natively what looking these keys up reads, and `bytes` of each tuple, level by level.
     pub(crate) fn read_ahead(&self, keys: &[u64], bytes: u64, heap: &Heap, memory: &dyn Memory) {
         if !memory.reads_ahead() {
             return;

@@ -1,4 +1,4 @@
-//! `xgboost`: training of boosted trees by histograms on a log of clicks; see `docs/reference/workloads.md`.
+//! `xgboost`: training of boosted trees by histograms on a log of clicks.
 //!
 //! Threads take blocks of 256 (histograms) and 2,048 rows (partitions) in turn; the leaves' row sets update
 //! the margins, so no tree is walked. Quantiles come from the first 20,000 rows. A thread's copy of a

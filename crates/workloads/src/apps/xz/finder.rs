@@ -1,9 +1,7 @@
-//! LZMA's match finder bt4: hash tables of 2, 3 and 4 bytes and, for each 4-byte hash, a binary tree of
-//! positions.
+//! LZMA's match finder bt4: hash tables of 2, 3 and 4 bytes and, for each 4-byte hash, a tree of positions.
 //!
-//! Every position of the dictionary is a node of one of the trees, ordered by the bytes that follow it; its
-//! two 4-byte links lie in an array that wraps around. A search descends from the newest position of the
-//! hash, comparing bytes, and rebuilds the tree on its way so that the new position becomes the root.
+//! A tree is ordered by the bytes that follow a position; nodes' two 4-byte links lie in an array that wraps around.
+//! A search descends from the newest position and rebuilds the tree on its way, with the new position as root.
 
 use crate::{Array, Memory, Token};
 
@@ -26,8 +24,7 @@ pub(super) struct Match {
 
 pub(super) const AHEAD: usize = 16;
 
-/// A search ahead of its turn: its distance in positions and its own node's place, the current node, and the
-/// bytes in common with the next smaller and larger one.
+/// A search ahead of its turn; `common` are the bytes shared with the next smaller and larger node.
 #[derive(Debug, Clone, Copy, Default)]
 struct Walk {
     ahead: usize,

@@ -1,4 +1,4 @@
-//! `xz`: compression of text with LZMA's match finder, and decompression; see `docs/reference/workloads.md`.
+//! `xz`: compression of text with LZMA's match finder, and decompression.
 //!
 //! All in memory. A thread's encoder has a window that input is copied to, hash tables and bt4's array of
 //! trees (11.5 bytes for each byte of the dictionary), cleared for each block. Dictionary and buffers shrink
