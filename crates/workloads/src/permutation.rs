@@ -22,7 +22,6 @@ impl Permutation {
         Self { len, mask: (1 << bits) - 1, shift: bits.div_ceil(2), keys }
     }
 
-    /// Returns where `index` goes.
     #[inline]
     pub(crate) fn at(&self, index: u64) -> u64 {
         let mut value = self.scatter(index);

@@ -11,12 +11,10 @@ pub const PAPER_PRESET: &str = "paper";
 /// Parameters and their values, as a user would write them.
 pub(crate) type Values = &'static [(&'static str, &'static str)];
 
-/// Returns the preset for tests.
 pub(crate) const fn test(values: Values) -> Preset {
     Preset { name: TEST_PRESET, source: "ours", help: "Small enough for tests.", values }
 }
 
-/// Returns the preset of the paper's size.
 pub(crate) const fn paper(source: &'static str, help: &'static str, values: Values) -> Preset {
     Preset { name: PAPER_PRESET, source, help, values }
 }

@@ -59,8 +59,7 @@ impl ObjectSize {
 
 /// An application ready to run once.
 pub trait Program: Send {
-    /// Returns about how much memory the run reserves; chunks exceed their items, so it may touch a fifth
-    /// less.
+    /// Returns about how much memory the run reserves; it may touch a fifth less, as chunks exceed their items.
     fn footprint(&self) -> Bytes;
 
     /// Returns the number of its processes, each with an address space of its own.
@@ -99,13 +98,11 @@ pub struct Workload {
     pub reference_footprint: Option<Bytes>,
     /// Last-level cache of the machine in its source.
     pub reference_cache: Option<Bytes>,
-    /// Builder of its program.
     pub(crate) builder: Builder,
 }
 
 /// A program, or the reason why the parameters do not fit together.
 pub(crate) type Built = Result<Box<dyn Program>, String>;
-/// Builds a program from parameters and a seed.
 pub(crate) type Builder = fn(&Parameters, u64) -> Built;
 
 impl Workload {

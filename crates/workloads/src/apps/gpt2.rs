@@ -1,5 +1,4 @@
-//! `gpt2`: text generation by a decoder-only transformer, one token at a time; see
-//! `docs/reference/workloads.md`.
+//! `gpt2`: text generation by a decoder-only transformer, one token at a time.
 //!
 //! Batch 1: a token reads every matrix row by row; threads share rows and heads and take turns row by row.
 //! **Left out.** The tokeniser, biases other than those of normalisation, and reports of activations (a few
@@ -125,7 +124,6 @@ impl Matrix {
         row * self.columns..(row + 1) * self.columns
     }
 
-    /// Returns the product with a vector; threads take shares of the rows.
     fn times(&self, vector: &[f32], threads: usize, memory: &mut dyn Memory) -> Vec<f32> {
         let rows = self.values.len() / self.columns;
         let mut product = vec![0.0; rows];
@@ -231,7 +229,6 @@ impl Model {
         Self { shape, embedding, positions, layers, norm: Norm::new(width, memory) }
     }
 
-    /// Returns the scores of every possible token after `token` at `position`, given the cache.
     fn forward(&mut self, token: usize, position: usize, memory: &mut dyn Memory) -> Vec<f32> {
         let (word, _) = self.embedding.values.load_run(memory, self.embedding.row(token), Token::NONE);
         let (place, _) = self.positions.values.load_run(memory, self.positions.row(position), Token::NONE);

@@ -1,5 +1,4 @@
-//! GUPS with a hot region: random read-modify-write updates of a table of 8-byte words; see
-//! `docs/reference/workloads.md`.
+//! GUPS with a hot region: random read-modify-write updates of a table of 8-byte words.
 //!
 //! The table is divided into slots of the region's size; the region takes a seeded random sequence of
 //! different slots. With `pattern=alternating` (PACT 2.2), sequential phases, in which each thread updates
@@ -79,12 +78,8 @@ pub(crate) static WORKLOAD: Workload = Workload {
     ],
     reference_footprint: None,
     reference_cache: None,
-    builder: |parameters, seed| build(Settings::read(parameters), seed),
+    builder: |parameters, seed| Ok(Box::new(Gups::new(Settings::read(parameters), seed)?)),
 };
-
-fn build(settings: Settings, seed: u64) -> Built {
-    Ok(Box::new(Gups::new(settings, seed)?))
-}
 
 impl Gups {
     fn new(settings: Settings, seed: u64) -> Result<Self, String> {

@@ -1,5 +1,4 @@
-//! masim: reads of equal frequency in patterns of very different cost, after DAMON's and PACT's (2.2); see
-//! `docs/reference/workloads.md`.
+//! masim: reads of equal frequency in patterns of very different cost, after DAMON's and PACT's (2.2).
 //!
 //! Every thread has its own memory, `footprint / threads`, divided into `regions`. A region keeps its
 //! position (and chain) from visit to visit. With `processes` each thread is a process with its own address

@@ -8,10 +8,8 @@ use prefetch_index::prefetch_index;
 use super::{LINE, PAGE, WORD};
 use crate::{Memory, Token};
 
-/// The pointer to nothing: no object lies there.
 pub(crate) const NULL: u64 = 0;
 
-/// Objects made of 8-byte words.
 #[derive(Debug, Clone)]
 pub(crate) struct Heap {
     /// The page of the first object; 0 before there is one.

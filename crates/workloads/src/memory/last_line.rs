@@ -3,7 +3,6 @@
 use super::Array;
 use crate::{Memory, Token};
 
-/// The line of an array that was read last.
 #[derive(Debug, Default)]
 pub(crate) struct LastLine(u64);
 

@@ -20,7 +20,6 @@ pub(crate) use self::layout::LayoutSettings;
 pub use self::miss_recorder::{Limits, MissRecorder};
 pub use self::native::NativeMemory;
 
-/// Bytes of a line.
 pub(crate) const LINE: u64 = 64;
 const PAGE: u64 = 4096;
 /// Bytes of a word, the unit in which objects on a heap are read and written.

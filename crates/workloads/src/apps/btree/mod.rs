@@ -1,5 +1,4 @@
-//! `btree`: a B+-tree index of records, built in random order and then read at random; see
-//! `docs/reference/workloads.md`.
+//! `btree`: a B+-tree index of records, built in random order and then read at random.
 //!
 //! **Left out.** The second of an insertion's two descents (all hits), the temporary arrays of a split
 //! (always the same lines), the generator's shared state, and the line that glibc leaves free after each key

@@ -1,7 +1,6 @@
 //! The B+ tree: nodes with separate key and pointer arrays, on a heap.
 //!
-//! As in the benchmark, a full node splits in the middle, and the separator goes to its parent, which it
-//! finds through a parent pointer. Searches compare keys one after the other.
+//! A full node splits in the middle; the separator goes to its parent. Searches compare keys in order.
 
 use super::slab::Slab;
 use crate::{Heap, Memory, NULL, Token, WORD};
@@ -21,7 +20,6 @@ const PARENT: u64 = 16;
 const LEAF: u64 = 24;
 const COUNT: u64 = 32;
 
-/// Keys that are looked up ahead of their turn.
 pub(super) const AHEAD: usize = 16;
 
 /// Returns how many of a node's keys, a prefix of them, are `below`.
@@ -81,8 +79,7 @@ impl Tree {
         }
     }
 
-    /// Reads natively what looking these keys up reads, level by level: the loads of one level do not wait
-    /// for each other, and no branch waits for a value.
+    /// Reads natively what looking these keys up reads, level by level, so that no load waits for another key's.
     pub(super) fn read_ahead(&self, keys: &[u64], heap: &Heap, memory: &dyn Memory) {
         if self.root == NULL || !memory.reads_ahead() {
             return;
@@ -120,8 +117,7 @@ impl Tree {
         Some(heap.load(memory, heap.word(leaf + POINTERS) + place as u64 * WORD, token))
     }
 
-    /// Adds a record under a new key. The benchmark's second descent, which checks for the key, hits the
-    /// cache throughout and is left out.
+    /// Adds a record. The benchmark's second descent, which hits the cache throughout, is left out.
     pub(super) fn insert(&mut self, key: u64, record: u64, heap: &mut Heap, memory: &mut dyn Memory) {
         if self.root == NULL {
             self.root = self.make_node(true, heap, memory);

@@ -2,14 +2,12 @@
 
 /// Conserved quantities of a point: density, momentum in three directions, energy.
 pub(super) const EQUATIONS: usize = 5;
-/// Numbers of a block.
 pub(super) const BLOCK: usize = EQUATIONS * EQUATIONS;
 /// Ratio of specific heats of air.
 const GAMMA: f64 = 1.4;
 
 pub(super) type State = [f64; EQUATIONS];
 
-/// Returns the state of a gas of this density, velocity and pressure.
 pub(super) fn state(density: f64, velocity: [f64; 3], pressure: f64) -> State {
     let kinetic = 0.5 * density * velocity.iter().map(|v| v * v).sum::<f64>();
     let [u, v, w] = velocity.map(|velocity| density * velocity);

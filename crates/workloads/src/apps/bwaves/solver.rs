@@ -9,7 +9,6 @@ const STEP: f64 = 0.25;
 const VISCOSITY: f64 = 0.05;
 /// Blocks of a point: its own and six neighbours'.
 const STENCIL: usize = 7;
-/// Bytes for each point: blocks and vectors.
 pub(super) const POINT_BYTES: u64 = (8 * (STENCIL * BLOCK + 9 * EQUATIONS)) as u64;
 /// Instructions for each point of a matrix product, of a vector operation, and of assembling blocks.
 const PRODUCT_INSTRUCTIONS: u32 = 400;
@@ -31,7 +30,6 @@ pub(super) struct Solver {
 }
 
 impl Solver {
-    /// Creates a gas that flows slowly, with a blast somewhere.
     pub(super) fn new(grid: Grid, random: &mut Random, memory: &mut dyn Memory) -> Self {
         let points = grid.points();
         let centre: [f64; 3] = std::array::from_fn(|_| random.unit());

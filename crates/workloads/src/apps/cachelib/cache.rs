@@ -6,7 +6,6 @@ use super::lru::Lists;
 use super::slabs::Slabs;
 use crate::{Memory, Token};
 
-#[derive(Debug)]
 pub(super) struct Cache {
     items: Vec<Item>,
     index: Index,
@@ -15,8 +14,7 @@ pub(super) struct Cache {
 }
 
 impl Cache {
-    /// Creates an empty cache of `bytes` with `buckets` hash buckets (a power of two). A hit moves its item
-    /// in the LRU list after `refresh` requests.
+    /// Creates an empty cache of `bytes`. A hit moves its item in the LRU list after `refresh` requests.
     pub(super) fn new(bytes: u64, buckets: u64, refresh: u64, memory: &mut dyn Memory) -> Self {
         let index = Index::new(buckets, memory);
         let slabs = Slabs::new(memory.allocate(bytes, "cache slabs"), bytes);
@@ -24,15 +22,13 @@ impl Cache {
         Self { items: Vec::new(), index, lists, slabs }
     }
 
-    /// Reads ahead, natively, what looking these keys up will.
     pub(super) fn read_ahead(&self, keys: &[Key], memory: &dyn Memory) {
         if memory.reads_ahead() {
             self.index.read_ahead(&self.items, keys);
         }
     }
 
-    /// Looks up a key, which depends on `after`; with `touch_value` reads the value. Returns whether it is
-    /// present.
+    /// Looks up a key, which depends on `after`; returns whether it is present.
     pub(super) fn get(
         &mut self,
         key: Key,

@@ -1,9 +1,8 @@
 //! The client: the benchmark's own memory, from which each request comes.
 //!
 //! A request takes a random entry of a long array, which leads to a request object, to the key's string, to
-//! its characters (on the heap if there are more than 15) and, for an insertion, to the value's size. Keys
-//! are numbered by popularity, so request objects of hot keys are neighbours, while their characters lie
-//! where the heap put them. The array's contents are not stored: a uniform entry and an independent key touch
+//! its characters (on the heap if there are more than 15) and, for an insertion, to the value's size. Keys are
+//! numbered by popularity. The array's contents are not stored: a uniform entry and an independent key touch
 //! the same pages equally often.
 
 use super::item::Key;
@@ -30,7 +29,6 @@ pub(super) struct Request {
     pub token: Token,
 }
 
-#[derive(Debug)]
 pub(super) struct Client {
     popularity: AliasTable,
     values: Vec<u32>,
@@ -49,7 +47,6 @@ impl Client {
         keys * (REQUEST + STRING + KEY_BLOCK + SIZES)
     }
 
-    /// Makes keys of these popularities and value sizes and an array of `pool` bytes of requests.
     pub(super) fn new(
         weights: &[f64],
         values: Vec<u32>,
@@ -84,7 +81,6 @@ impl Client {
         random.below(self.entries)
     }
 
-    /// Fetches the request at the place `entry`, which asks for key number `id`.
     pub(super) fn next(&self, id: u64, entry: u64, memory: &mut dyn Memory) -> Request {
         let entry = memory.load(self.pool + entry * ENTRY, Token::NONE);
         let request = memory.load(self.requests + id * REQUEST, entry);
@@ -103,7 +99,6 @@ impl Client {
         Request { key, token }
     }
 
-    /// Reads the value's size of key number `id`, as an insertion does.
     pub(super) fn value(&self, id: u64, after: Token, memory: &mut dyn Memory) -> u64 {
         memory.load_range(self.sizes + id * SIZES, SIZES, after);
         u64::from(self.values[id as usize])

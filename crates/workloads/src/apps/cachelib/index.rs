@@ -9,7 +9,6 @@ const LOCK: u64 = 8;
 /// Buckets that share a lock (CacheLib's benchmark: 2^22 buckets, 2^20 locks).
 const BUCKETS_PER_LOCK: u64 = 4;
 
-#[derive(Debug)]
 pub(super) struct Index {
     buckets: Vec<u32>,
     table: u64,
@@ -27,7 +26,6 @@ pub(super) struct Found {
 }
 
 impl Index {
-    /// Returns the bytes that a table of this many buckets occupies.
     pub(super) fn bytes(buckets: u64) -> u64 {
         buckets * BUCKET + buckets.div_ceil(BUCKETS_PER_LOCK) * LOCK
     }
@@ -65,7 +63,6 @@ impl Index {
         Found { item, before, token }
     }
 
-    /// Reads ahead, natively, what looking these keys up will.
     pub(super) fn read_ahead(&self, items: &[Item], keys: &[Key]) {
         for key in keys {
             let mut item = self.buckets[self.bucket(*key)];
@@ -75,7 +72,6 @@ impl Index {
         }
     }
 
-    /// Puts a new item at the head of its chain.
     pub(super) fn insert(&mut self, items: &mut [Item], item: u32, memory: &mut dyn Memory) {
         let bucket = self.bucket(items[item as usize].key);
         items[item as usize].next = self.buckets[bucket];
@@ -84,7 +80,6 @@ impl Index {
         memory.store(self.table + bucket as u64 * BUCKET, Token::NONE);
     }
 
-    /// Takes an item out of its chain; its key has been read.
     pub(super) fn remove(&mut self, items: &mut [Item], item: u32, memory: &mut dyn Memory, after: Token) {
         let (key, next) = (items[item as usize].key, items[item as usize].next);
         let found = self.find(items, key, memory, after);

@@ -7,7 +7,6 @@ use crate::random::mix;
 /// last refresh, creation and expiry times, sizes of key and value (CacheLib: 31 bytes, rounded here).
 pub(super) const HEADER: u64 = 32;
 
-/// No item.
 pub(super) const NIL: u32 = u32::MAX;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,22 +28,17 @@ impl Key {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Item {
     pub key: Key,
-    /// Address of its header.
     pub address: u64,
     pub value: u64,
     pub class: u8,
     /// When it last moved to the head of its LRU list, in requests.
     pub refreshed: u64,
-    /// The next item in the hash chain.
     pub next: u32,
-    /// The next newer item in the LRU list.
     pub newer: u32,
-    /// The next older one.
     pub older: u32,
 }
 
 impl Item {
-    /// Returns the bytes of header, key and value.
     pub(super) fn bytes(key: Key, value: u64) -> u64 {
         HEADER + key.bytes + value
     }

@@ -11,14 +11,12 @@ use crate::{Memory, Token};
 pub(super) const LIST: u64 = 64;
 
 /// The lists' memory and their refresh time; the links stand in classes and items.
-#[derive(Debug)]
 pub(super) struct Lists {
     start: u64,
     refresh: u64,
 }
 
 impl Lists {
-    /// Creates the state of `classes` lists; items are refreshed after `refresh` requests.
     pub(super) fn new(classes: usize, refresh: u64, memory: &mut dyn Memory) -> Self {
         Self { start: memory.allocate(classes as u64 * LIST, "LRU lists"), refresh }
     }
@@ -31,7 +29,6 @@ impl Lists {
         token
     }
 
-    /// Puts an item at the head of its class' list.
     pub(super) fn push(&self, class: &mut Class, items: &mut [Item], item: u32, memory: &mut dyn Memory) {
         let token = self.lock(items[item as usize].class, memory);
         Self::link(class, items, item, memory, token);

@@ -1,5 +1,4 @@
-//! `cachelib-cdn` and `cachelib-social`: a look-aside key-value cache in CacheLib's shape; see
-//! `docs/reference/workloads.md`. They differ in the tables of `shape` and the defaults of `settings`.
+//! `cachelib-cdn` and `cachelib-social`: a look-aside key-value cache in CacheLib's shape. They differ in the tables of `shape` and the defaults of `settings`.
 //!
 //! Popularity scales by share of ranks, index and client by bytes for each key, slabs by number where
 //! possible, the refresh time by requests for each item, and [`crate::Workload::cache`] scales the last-level
@@ -94,7 +93,6 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// Inserts every key once, in random order, all threads in turn.
     fn populate(&mut self, seed: u64, memory: &mut dyn Memory) {
         let order = Permutation::new(self.sizing.keys, mix(seed ^ 2));
         for index in 0..self.sizing.keys {
@@ -135,7 +133,6 @@ impl Run<'_> {
         self.cache.read_ahead(&keys, memory);
     }
 
-    /// Serves one request: a get, and an insertion if it misses.
     fn serve(&mut self, now: u64, memory: &mut dyn Memory) {
         if now.is_multiple_of(AHEAD) {
             self.draw_ahead(now, memory);

@@ -1,5 +1,4 @@
-//! The popularity of keys over the *share* of ranks: with fewer keys the hottest 1 % or 10 % keep their
-//! share.
+//! The popularity of keys over the *share* of ranks: with fewer keys the hottest 1 % keep their share.
 //!
 //! `upstream` joins the cumulative shares of CacheLib's table (equal-weight buckets) at seven ranks by power
 //! laws: between two ranks the density falls as `rank^-a`, with `a` from the mean densities on both sides.

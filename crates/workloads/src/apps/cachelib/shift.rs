@@ -6,12 +6,13 @@
 
 use crate::permutation::Permutation;
 
-#[derive(Debug)]
 pub(super) enum Shift {
-    /// Always the key drawn.
     Never,
     /// The first half of keys, and from `at` on the second.
-    Halves { at: u64, half: u64 },
+    Halves {
+        at: u64,
+        half: u64,
+    },
     /// The key drawn, and from `at` on another one for some keys.
     Change {
         at: u64,
@@ -21,7 +22,6 @@ pub(super) enum Shift {
 }
 
 impl Shift {
-    /// Creates a change in which `share` of the keys trade places.
     pub(super) fn change(at: u64, keys: u64, share: f64, seed: u64) -> Self {
         let (order, changing) = (Permutation::new(keys, seed ^ 3), (share * keys as f64).round() as u64);
         let chosen: Vec<u32> =
@@ -32,7 +32,6 @@ impl Shift {
         Self::Change { at, targets }
     }
 
-    /// Returns the key that a request for `key` at time `now` goes to.
     pub(super) fn redirect(&self, key: u64, now: u64) -> u64 {
         match self {
             Self::Never => key,

@@ -20,7 +20,6 @@ const MIN_ARRAY: u64 = 64 << 10;
 pub(super) struct Sizing {
     pub settings: Settings,
     pub cache: u64,
-    /// Bytes of the client's array of requests.
     pub request_array: u64,
     /// Hash buckets; a power of two.
     pub buckets: u64,
@@ -29,7 +28,6 @@ pub(super) struct Sizing {
     pub lone_gets: Probability,
     /// Time between two refreshes of an item, in requests.
     pub refresh: u64,
-    /// Popularities and value sizes.
     pub shape: &'static Shape,
     /// Request at which all requests move to the other half of keys; 0 for never.
     shift: u64,
@@ -92,8 +90,7 @@ impl Sizing {
     }
 }
 
-/// Returns the bytes of the cache: its share of the footprint, or the rest beside a request array, `keys` and
-/// `chains` (for each byte of the cache).
+/// Returns the cache's bytes: its share, or the rest beside request array, `keys` and `chains` (a byte of it).
 fn cache_bytes(footprint: f64, keys: f64, chains: f64) -> u64 {
     // A power of two of buckets may be twice what the chains ask for.
     let beside = keys * Client::bytes(1) as f64 + chains * Index::bytes(8) as f64 / 4.0;

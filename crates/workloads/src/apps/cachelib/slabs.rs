@@ -15,7 +15,6 @@ const SLAB_BOUNDS: (u64, u64) = (512 << 10, 4 << 20);
 /// Slabs that a scaled cache has at least, but for the bounds.
 const SLABS: u64 = 2048;
 
-/// An allocation class and its LRU list.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Class {
     pub chunk: u64,
@@ -25,7 +24,6 @@ pub(super) struct Class {
     chunks_left: u64,
 }
 
-#[derive(Debug)]
 pub(super) struct Slabs {
     pub classes: Vec<Class>,
     slab: u64,
@@ -50,7 +48,6 @@ impl Slabs {
         Self { classes, slab, next_slab: start, end: start + bytes / slab * slab }
     }
 
-    /// Returns the smallest class whose chunks hold `bytes`.
     pub(super) fn class_of(&self, bytes: u64) -> Option<usize> {
         let class = self.classes.partition_point(|class| class.chunk < bytes);
         (class < self.classes.len()).then_some(class)

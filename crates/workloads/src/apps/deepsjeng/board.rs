@@ -86,7 +86,6 @@ impl Board {
         turned
     }
 
-    /// Creates the position after a disc on `square` that turns `turned`.
     pub(super) fn play(&self, square: u32, turned: u64) -> Self {
         Self { own: self.other & !turned, other: self.own | turned | 1 << square, second: !self.second }
     }

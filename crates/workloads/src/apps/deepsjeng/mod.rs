@@ -1,8 +1,7 @@
-//! `deepsjeng`: game-tree search with a large transposition table; see `docs/reference/workloads.md`.
+//! `deepsjeng`: game-tree search with a large transposition table.
 //!
-//! On entering a position it looks up the Zobrist key and takes the best move of an earlier visit first; on
-//! leaving it stores value, bound, depth and best move over the shallowest or oldest entry. The table is
-//! cleared front to back before. One thread plays several games with one table.
+//! On leaving a position, value, bound, depth and best move go over the shallowest or oldest entry. The table
+//! is cleared front to back before. One thread plays several games with one table.
 
 mod board;
 mod table;
@@ -236,8 +235,7 @@ impl<'a> Search<'a> {
         Some(child)
     }
 
-    /// Prefetches the bucket of a position that a search of this depth enters, and that of its likely first
-    /// move.
+    /// Prefetches the bucket of a position that a search of this depth enters, and of its likely first move.
     #[inline]
     fn read_ahead(&self, child: &mut Position, depth: u8) {
         self.table.read_ahead(child.key);

@@ -67,7 +67,6 @@ pub(super) struct Table {
     buckets: usize,
 }
 
-/// Maps `length` zeroed bytes.
 fn map(length: usize) -> MmapMut {
     let map = MmapMut::map_anon(length)
         .unwrap_or_else(|error| panic!("cannot map {length} bytes for the transposition table: {error}"));
@@ -77,7 +76,6 @@ fn map(length: usize) -> MmapMut {
 }
 
 impl Table {
-    /// Creates a table of `buckets`, cleared front to back.
     pub(super) fn new(buckets: usize, memory: &mut dyn Memory) -> Self {
         let length = buckets * BUCKET_BYTES;
         let start = memory.allocate(length as u64, "transposition table");
@@ -105,7 +103,6 @@ impl Table {
         prefetch_index(&self.bytes[..], self.place(key));
     }
 
-    /// Returns the result of an earlier visit, and the name of the value read.
     #[inline]
     pub(super) fn probe(&self, key: u64, memory: &mut dyn Memory) -> (Option<Entry>, Token) {
         let place = self.place(key);

@@ -22,7 +22,6 @@ impl Zobrist {
         Self { discs, turned, second: random.bits() }
     }
 
-    /// Returns the key after a move from a position with this key.
     #[inline]
     pub(super) fn moved(&self, key: u64, board: &Board, square: u32, turned: u64) -> u64 {
         let rows = self.turned.iter().zip(turned.to_le_bytes());
@@ -30,7 +29,6 @@ impl Zobrist {
         key ^ self.second ^ self.discs[usize::from(board.second)][square as usize] ^ changed
     }
 
-    /// Returns a position's key, from scratch.
     pub(super) fn key(&self, board: &Board) -> u64 {
         let (first, second) = if board.second { (board.other, board.own) } else { (board.own, board.other) };
         let mut key = if board.second { self.second } else { 0 };

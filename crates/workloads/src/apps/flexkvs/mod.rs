@@ -1,5 +1,4 @@
-//! `flexkvs`: a key-value store as a log of items, with a contiguous hot set that moves; see
-//! `docs/reference/workloads.md`.
+//! `flexkvs`: a key-value store as a log of items, with a contiguous hot set that moves.
 //!
 //! **Left out.** The network, responses (they stay in the cache), segment cleaning (nothing is overwritten),
 //! and parallel loading: one thread loads, so that a range of keys is a range of the log. The number of
@@ -61,7 +60,6 @@ pub(crate) static WORKLOAD: Workload = Workload {
     builder: |parameters, seed| build(Settings::read(parameters), seed),
 };
 
-/// Reads that are drawn at once.
 const AHEAD: u64 = 8;
 
 struct FlexKvs {

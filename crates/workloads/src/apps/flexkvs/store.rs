@@ -1,7 +1,6 @@
 //! The store: a hash table with buckets of a line, and items in segments of a log.
 //!
-//! A bucket holds five item pointers with their hashes and a lock; further items are chained behind the
-//! fifth.
+//! A bucket holds five item pointers with hashes and a lock; further items are chained behind the fifth.
 
 use crate::{Heap, Memory, NULL, Token, WORD, mix};
 
@@ -36,7 +35,6 @@ fn hash_of(key: u64) -> u64 {
 }
 
 impl Store {
-    /// Creates an empty store of `buckets`, for about `bytes` of items with values of `value` bytes.
     pub(super) fn new(buckets: u64, value: u64, bytes: u64, memory: &mut dyn Memory) -> Self {
         let mut heap = Heap::new(buckets * BUCKET + bytes + 2 * SEGMENT);
         let table = heap.allocate(memory, buckets * BUCKET, "flexkvs hash table");

@@ -1,6 +1,5 @@
-//! Betweenness centrality by Brandes' algorithm from a few sources (GAPBS `bc`): a breadth-first search
-//! counts shortest paths and marks in a bitmap the edges that lead to a successor; then dependencies are
-//! added up from its last level to the first.
+//! Betweenness centrality by Brandes' algorithm from a few sources (GAPBS `bc`): a breadth-first search counts
+//! shortest paths and marks the edges to successors; dependencies add up from its last level to the first.
 
 use std::ops::Range;
 
@@ -29,7 +28,6 @@ parameters! {
     }
 }
 
-#[derive(Debug)]
 pub(crate) struct Betweenness {
     scores: Array<f32>,
     paths: Array<f64>,
@@ -145,7 +143,6 @@ impl Betweenness {
     }
 }
 
-/// Sets all elements to `value`, front to back.
 fn fill<T: Copy>(array: &mut Array<T>, memory: &mut dyn Memory, value: T) {
     array.fill(value);
     array.store_run(memory, 0..array.len(), Token::NONE);

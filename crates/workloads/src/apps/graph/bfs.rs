@@ -1,9 +1,7 @@
 //! Breadth-first search, direction-optimising (Beamer, Asanovic, Patterson, SC 2012; GAPBS `bfs`).
 //!
-//! Top-down steps walk the neighbours of a queue of vertices. When the edges that leave the frontier
-//! outnumber a part of the unexplored ones (`ALPHA`), bottom-up steps let every vertex without a parent look
-//! for one among its neighbours in a bitmap, until the frontier is smaller than a part of the vertices
-//! (`BETA`). An unvisited vertex holds its negative degree.
+//! Top-down steps walk the neighbours of a queue; bottom-up steps let every vertex without a parent look for one
+//! in a bitmap. An unvisited vertex holds its negative degree.
 
 use isotherm_core::parameters::{Parameters, Preset, Spec};
 use isotherm_core::{Bytes, parameters};
@@ -30,7 +28,6 @@ parameters! {
     }
 }
 
-#[derive(Debug)]
 pub(crate) struct Bfs {
     parents: Array<i32>,
     queue: SlidingQueue,

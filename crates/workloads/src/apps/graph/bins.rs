@@ -1,5 +1,4 @@
-//! The bins of delta-stepping: growing vectors of vertices, a set for each thread, on a heap that reuses
-//! freed memory.
+//! The bins of delta-stepping: growing vectors of vertices for each thread, on a heap that reuses memory.
 
 use crate::{Memory, Token};
 
@@ -41,7 +40,6 @@ impl Bin {
         self.vertices.len()
     }
 
-    /// Appends a vertex; a full vector is copied to one of twice its capacity.
     pub(crate) fn push(&mut self, memory: &mut dyn Memory, heap: &mut Heap, vertex: u32) {
         if self.vertices.len() == self.capacity {
             let capacity = (self.capacity * 2).max(1);

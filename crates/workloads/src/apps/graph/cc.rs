@@ -1,7 +1,6 @@
-//! Connected components by Afforest (Sutton, Ben-Nun, Barak, IPDPS 2018; GAPBS `cc`): the first two
-//! neighbours of each vertex are linked, a sample gives the largest component, and only vertices outside it
-//! are linked to their other neighbours. Components are trees; compression makes each vertex point to its
-//! root.
+//! Connected components by Afforest (Sutton, Ben-Nun, Barak, IPDPS 2018; GAPBS `cc`): the first two neighbours
+//! of each vertex are linked, a sample gives the largest component, and only vertices outside it are linked to
+//! their other neighbours. Compression makes each vertex point to its root.
 
 use std::collections::HashMap;
 
@@ -17,7 +16,6 @@ use crate::{Array, Memory, Random, Token, test};
 /// Neighbours of each vertex that are linked before sampling.
 const ROUNDS: usize = 2;
 const SAMPLES: usize = 1024;
-/// Vertices that a thread takes at once.
 const CHUNK: usize = 16_384;
 /// Vertices between two checks for the end of the run.
 const PATIENCE: usize = 1024;
@@ -31,7 +29,6 @@ parameters! {
     }
 }
 
-#[derive(Debug)]
 pub(crate) struct Components {
     components: Array<u32>,
     threads: Threads,

@@ -17,7 +17,6 @@ const AHEAD_STEP: usize = 16;
 pub(crate) trait Neighbour: Copy + Default + Ord + std::fmt::Debug + Send {
     /// Whether it keeps the weight.
     const WEIGHTED: bool;
-    /// Creates the neighbour behind an edge of this weight.
     fn new(vertex: u32, weight: u8) -> Self;
 
     fn vertex(self) -> u32;
@@ -36,7 +35,6 @@ impl Neighbour for u32 {
     }
 }
 
-/// A neighbour and the weight of the edge to it: 8 bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Weighted {
     pub(crate) vertex: u32,
@@ -56,37 +54,28 @@ impl Neighbour for Weighted {
     }
 }
 
-#[derive(Debug)]
 pub(crate) struct Graph<N> {
     index: Array<u64>,
     neighbours: Array<N>,
 }
 
 impl<N: Neighbour> Graph<N> {
-    /// Reads the graph as from a serialised file: the kernel writes the neighbours front to back, then all
-    /// threads write the pointers. The temporary vector of offsets is left out.
+    /// Reads the graph as from a serialised file: neighbours front to back, then all threads write the pointers.
     pub(crate) fn load(memory: &mut dyn Memory, stored: &mut Stored<N>, threads: Threads) -> Self {
-        let graph = match memory.reads_ahead() {
-            // Unless values are observed, the file's arrays become the program's, and copying is only
-            // reported.
-            true => Self {
-                neighbours: Array::of(memory, std::mem::take(&mut stored.neighbours), "graph neighbours"),
-                index: Array::of(memory, std::mem::take(&mut stored.offsets), "graph index"),
-            },
-            false => return Self::copied(memory, stored, threads),
-        };
+        if !memory.reads_ahead() {
+            let mut graph = Self::untouched(memory, stored.offsets.len() - 1, stored.neighbours.len());
+            memory.thread(0);
+            graph.write_list(memory, 0, &stored.neighbours, Token::NONE);
+            graph.copy_index(memory, &stored.offsets, threads);
+            return graph;
+        }
+        // Unless values are observed, the file's arrays become the program's, and copying is only reported.
+        let neighbours = Array::of(memory, std::mem::take(&mut stored.neighbours), "graph neighbours");
+        let index = Array::of(memory, std::mem::take(&mut stored.offsets), "graph index");
         memory.thread(0);
-        graph.neighbours.store_run(memory, 0..graph.neighbours.len(), Token::NONE);
-        threads.write(memory, &graph.index);
-        graph
-    }
-
-    fn copied(memory: &mut dyn Memory, stored: &Stored<N>, threads: Threads) -> Self {
-        let mut graph = Self::untouched(memory, stored.offsets.len() - 1, stored.neighbours.len());
-        memory.thread(0);
-        graph.write_list(memory, 0, &stored.neighbours, Token::NONE);
-        graph.copy_index(memory, &stored.offsets, threads);
-        graph
+        neighbours.store_run(memory, 0..neighbours.len(), Token::NONE);
+        threads.write(memory, &index);
+        Self { index, neighbours }
     }
 
     pub(crate) fn untouched(memory: &mut dyn Memory, vertices: usize, directed: usize) -> Self {
@@ -158,8 +147,7 @@ impl<N: Neighbour> Graph<N> {
         Walk { start, edge: (start + skip).min(end), end, index, line: index, fresh: true }
     }
 
-    /// Reads the lists of some vertices ahead of their use, natively, and lets `touch` read for each
-    /// neighbour. A search waits for each vertex; these reads wait only stage by stage.
+    /// Reads the lists of some vertices ahead, natively and stage by stage, and calls `touch` for each neighbour.
     #[inline]
     pub(crate) fn read_ahead(&self, memory: &dyn Memory, vertices: &[u32], touch: impl Fn(usize)) {
         if !memory.reads_ahead() {
@@ -232,8 +220,7 @@ impl<N: Neighbour> Graph<N> {
         }
     }
 
-    /// Reads the starts of some vertices' lists ahead, until a core's own prefetcher takes over: equally many
-    /// reads for each, with no branch that waits for a value.
+    /// Reads the starts of some vertices' lists ahead: equally many reads for each, no branch on a value.
     #[inline]
     pub(crate) fn read_starts_ahead(&self, memory: &dyn Memory, vertices: &[N]) {
         if !memory.reads_ahead() {
@@ -280,8 +267,7 @@ impl<N: Neighbour> Graph<N> {
         found
     }
 
-    /// Returns the next neighbour and adds the step's instructions to `passed`, which is reported before the
-    /// next load and otherwise left to the caller: for steps that touch only the list.
+    /// Like [`Self::next`], but leaves instructions after the last load to the caller, in `passed`.
     #[inline]
     pub(crate) fn step(
         &self,
@@ -304,7 +290,6 @@ impl<N: Neighbour> Graph<N> {
     }
 }
 
-/// A position in a list of neighbours.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Walk {
     start: usize,

@@ -10,7 +10,6 @@ use crate::{Array, Memory, Token};
 const WORD: usize = 64;
 
 /// A queue that is read in windows: what was pushed becomes the next window.
-#[derive(Debug)]
 pub(crate) struct SlidingQueue {
     vertices: Array<u32>,
     window: Range<usize>,
@@ -26,14 +25,12 @@ impl SlidingQueue {
         (self.window, self.end) = (0..0, 0);
     }
 
-    /// Appends a vertex behind the window.
     #[inline]
     pub(crate) fn push(&mut self, memory: &mut dyn Memory, vertex: u32) {
         self.vertices.store(memory, self.end, vertex, Token::NONE);
         self.end += 1;
     }
 
-    /// Makes the vertices pushed since the last slide the window.
     pub(crate) fn slide(&mut self) {
         self.window = self.window.end..self.end;
     }
@@ -42,7 +39,6 @@ impl SlidingQueue {
         self.window.clone()
     }
 
-    /// Returns the places of a part of the window.
     pub(crate) fn part(&self, part: &Range<usize>) -> Range<usize> {
         self.window.start + part.start..self.window.start + part.end
     }
@@ -66,7 +62,6 @@ impl SlidingQueue {
     }
 }
 
-#[derive(Debug)]
 pub(crate) struct Bitmap {
     words: Array<u64>,
 }
@@ -102,7 +97,6 @@ impl Bitmap {
         self.words.store(memory, bit / WORD, word, after);
     }
 
-    /// Pushes all that it holds below `bits` to `queue`, in order, each thread its part.
     pub(crate) fn enqueue(
         &self,
         memory: &mut dyn Memory,

@@ -14,7 +14,6 @@ const B: u64 = 12_452;
 const C: u64 = 12_452;
 const D: u64 = (1 << LEVEL_BITS) - A - B - C;
 
-/// The distribution of edges.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shape {
     /// Power-law: the Kronecker graph of Graph500, vertices permuted.
@@ -75,8 +74,7 @@ impl Generator {
 
     /// Returns the expected number of distinct undirected edges without loops.
     ///
-    /// Cells of the adjacency matrix with equally many levels in quadrants A, B or C, and D are alike; a cell
-    /// and its mirror image are one edge.
+    /// Cells of the adjacency matrix with as many levels in A, in B or C, and in D are alike, also mirrored.
     pub(crate) fn distinct_edges(&self) -> f64 {
         let (n, edges) = (f64::from(self.scale), self.edges() as f64);
         let hit = |probability: f64| -(-probability * edges).exp_m1();

@@ -1,4 +1,4 @@
-//! `graph500`: breadth-first searches on a Kronecker graph; see `docs/reference/workloads.md`.
+//! `graph500`: breadth-first searches on a Kronecker graph.
 //!
 //! **Left out.** Validation, which Memtis' and HybridTier's runs switch off (`-V`); the threads' buffers of
 //! discovered vertices (they stay in a core's cache); compaction of isolated vertices, and the reference's
@@ -120,7 +120,6 @@ impl Run {
         }
     }
 
-    /// Sorts each list and removes duplicates, in place.
     fn pack(&mut self, memory: &mut dyn Memory) {
         for (thread, range) in self.threads.even(self.lists.len()) {
             memory.thread(thread);

@@ -1,9 +1,8 @@
 //! The ordered intersection of two lists of neighbours, line by line.
 //!
-//! The walk over both lists advances on the one with the lower value, so its next read depends on an
-//! unpredictable comparison. Only lines are reported, and ranks tell where in the walk each begins: in the
-//! order of the values before them, the first list's line first if those are equal. A line therefore takes
-//! one count over another line's values instead of 16 steps.
+//! The walk advances on the list with the lower value, so its next read depends on an unpredictable comparison.
+//! Only lines are reported, in the order of the values before them, the first list's first if those are equal:
+//! a line takes one count over another line's values instead of 16 steps.
 
 use super::csr::{Graph, STEP_INSTRUCTIONS};
 use crate::{Memory, Token};
@@ -13,11 +12,9 @@ const LINE: usize = 16;
 /// Bits of a word.
 const WORD: usize = 64;
 
-#[derive(Debug)]
 pub(super) struct Marks(Vec<u64>);
 
 impl Marks {
-    /// Creates an empty set of vertices below `vertices`.
     pub(super) fn new(vertices: usize) -> Self {
         Self(vec![0; vertices.div_ceil(WORD)])
     }
@@ -74,7 +71,6 @@ impl<'a> Lines<'a> {
     }
 }
 
-/// Returns how many of a line's values a predicate holds for.
 #[inline]
 fn count(line: &[u32], holds: impl Fn(u32) -> bool) -> usize {
     match <&[u32; LINE]>::try_from(line) {

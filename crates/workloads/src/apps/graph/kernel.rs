@@ -8,7 +8,6 @@ use super::generator::Shape;
 use super::schedule::Threads;
 use crate::{Memory, Random};
 
-/// Size of a run's graph, which its memory grows with.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Size {
     pub(crate) shape: Shape,
@@ -16,17 +15,14 @@ pub(crate) struct Size {
     pub(crate) directed_edges: f64,
 }
 
-/// Memory and machine of the papers' run.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Reference {
     /// Bytes that trials touch at the papers' size, on the Kronecker and the uniform graph.
     pub(crate) footprints: [Bytes; 2],
-    /// The last-level cache.
     pub(crate) cache: Bytes,
 }
 
 pub(crate) trait Kernel: Sized {
-    /// Entries of its lists of neighbours.
     type Neighbour: Neighbour;
     const SPECS: &'static [Spec];
     const PRESETS: &'static [Preset];
@@ -49,7 +45,6 @@ pub(crate) trait Kernel: Sized {
 }
 
 /// Draws sources: vertices with at least one neighbour.
-#[derive(Debug)]
 pub(crate) struct Sources(pub(crate) Random);
 
 impl Sources {

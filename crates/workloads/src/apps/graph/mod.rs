@@ -1,9 +1,8 @@
-//! `gapbs-KERNEL-GRAPH`: the six kernels of the GAP Benchmark Suite (GAPBS) on its two synthetic graphs; see
-//! `docs/reference/workloads.md`.
+//! `gapbs-KERNEL-GRAPH`: the six kernels of the GAP Benchmark Suite (GAPBS) on its two synthetic graphs.
 //!
-//! The graph has 8-byte pointers and 4-byte vertices (8 with a weight) and comes from a file: one thread
-//! writes the neighbours front to back, then all write the pointers. A kernel allocates its arrays once and
-//! not in each trial: freed and allocated again, they would return to the same addresses.
+//! The graph (8-byte pointers, 4-byte vertices, 8 with a weight) comes from a file: one thread writes neighbours
+//! front to back, then all write the pointers. Arrays are allocated once: anew in each trial, they would return
+//! to the same addresses.
 
 mod bc;
 mod bfs;
@@ -18,7 +17,6 @@ mod kernel;
 mod pr;
 mod schedule;
 mod settings;
-
 mod sssp;
 mod stored;
 mod tc;
@@ -65,7 +63,7 @@ impl<K: Kernel> Program for Gapbs<K> {
     fn run(self: Box<Self>, memory: &mut dyn Memory) {
         let mut stored = Stored::generate(&self.generator);
         if memory.reads_ahead() {
-            stored.forget_making();
+            stored.made_with.clear();
         }
         let graph = Graph::load(memory, &mut stored, self.threads);
         let mut kernel = K::new(memory, &graph, &self.parameters, self.threads);

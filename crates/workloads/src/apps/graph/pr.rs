@@ -10,7 +10,6 @@ use super::schedule::Threads;
 use super::settings::{THREADS, degree, gap, paper_graph, scale, trials};
 use crate::{Array, Memory, Token, test};
 
-/// The share of a score that comes from neighbours.
 const DAMPING: f32 = 0.85;
 const CHUNK: usize = 16_384;
 
@@ -29,7 +28,6 @@ parameters! {
     }
 }
 
-#[derive(Debug)]
 pub(crate) struct PageRank {
     scores: Array<f32>,
     contributions: Array<f32>,

@@ -24,7 +24,6 @@ impl Threads {
         })
     }
 
-    /// Calls `work` for every iteration, in the static schedule.
     pub(crate) fn each(
         self,
         memory: &mut dyn Memory,

@@ -3,8 +3,6 @@
 //! Making it would cost as much as a search, so it avoids random accesses: both directions of all edges are
 //! dealt into parts of neighbouring vertices that fit a core's cache, and each part is sorted by its bits.
 
-use std::fmt::Debug;
-
 use super::csr::Neighbour;
 use super::generator::Generator;
 
@@ -18,19 +16,16 @@ const DIGIT_BITS: u32 = 12;
 const SHORT: usize = 2048;
 
 /// A graph as in a file, outside the program's memory: no loops or duplicates, neighbours ascending.
-#[derive(Debug)]
 pub(crate) struct Stored<N> {
     pub(crate) offsets: Vec<u64>,
     pub(crate) neighbours: Vec<N>,
     /// Memory it was made with. In an observed run it is kept, because the program would reuse it.
-    made_with: Vec<Box<dyn Debug + Send>>,
+    pub(super) made_with: Vec<Box<dyn Send>>,
 }
 
 /// An edge as one number; of 4 bytes where they suffice.
-trait Word: Copy + Default + Ord + Debug + Send + 'static {
+trait Word: Copy + Default + Ord + Into<u64> + Send + 'static {
     fn new(bits: u64) -> Self;
-
-    fn bits(self) -> u64;
 }
 
 impl Word for u32 {
@@ -38,22 +33,12 @@ impl Word for u32 {
     fn new(bits: u64) -> Self {
         bits as Self
     }
-
-    #[inline]
-    fn bits(self) -> u64 {
-        u64::from(self)
-    }
 }
 
 impl Word for u64 {
     #[inline]
     fn new(bits: u64) -> Self {
         bits
-    }
-
-    #[inline]
-    fn bits(self) -> u64 {
-        self
     }
 }
 
@@ -122,16 +107,12 @@ impl<N: Neighbour> Stored<N> {
         stored
     }
 
-    pub(crate) fn forget_making(&mut self) {
-        self.made_with = Vec::new();
-    }
-
     fn append<W: Word>(&mut self, sorted: &[W], packing: Packing) {
         let first = self.offsets.len();
         self.offsets.resize(first + (1 << packing.low), 0);
         let mut counts = 0;
         let mut before = u64::MAX;
-        for edge in sorted.iter().map(|edge| edge.bits()) {
+        for edge in sorted.iter().map(|&edge| -> u64 { edge.into() }) {
             let same = edge >> packing.weight == before;
             before = edge >> packing.weight;
             if !same {
@@ -148,13 +129,11 @@ impl<N: Neighbour> Stored<N> {
     }
 }
 
-#[derive(Debug)]
 struct Parts<W> {
     pool: Vec<W>,
     used: usize,
     /// Place of each part's next edge: in a new chunk if the last is full.
     next: Vec<usize>,
-    /// Starts of each part's chunks.
     chunks: Vec<Vec<usize>>,
 }
 
@@ -185,7 +164,6 @@ impl<W: Word> Parts<W> {
     }
 }
 
-/// Deals both directions of every edge, loops aside, into parts.
 fn deal<N: Neighbour, W: Word>(generator: &Generator, packing: Packing) -> Parts<W> {
     let mut parts = Parts::new(1 << (packing.scale - packing.low), 2 * generator.edges());
     let mut weights = N::WEIGHTED.then(|| generator.weights());
@@ -223,7 +201,8 @@ fn sort<W: Word>(numbers: &mut [W], bits: u32, spare: &mut Vec<W>) {
 /// Writes `from` to `to` in the order of the digit of `width` bits above `shift`; equals keep their order.
 fn sort_by_digit<W: Word>(from: &[W], to: &mut [W], shift: u32, width: u32) {
     let mut places = [0u32; 1 << DIGIT_BITS];
-    let digit = |number: W| (number.bits() >> shift & ((1 << width) - 1)) as usize % (1 << DIGIT_BITS);
+    let digit =
+        |number: W| (Into::<u64>::into(number) >> shift & ((1 << width) - 1)) as usize % (1 << DIGIT_BITS);
     from.iter().for_each(|&number| places[digit(number)] += 1);
     let mut sum = 0;
     for place in &mut places[..1 << width] {

@@ -31,7 +31,6 @@ parameters! {
     }
 }
 
-#[derive(Debug)]
 pub(crate) struct Triangles {
     renumbered: Option<Renumbering>,
     threads: Threads,
@@ -39,7 +38,6 @@ pub(crate) struct Triangles {
     found: u64,
 }
 
-#[derive(Debug)]
 struct Renumbering {
     pairs: Array<(u64, u64)>,
     degrees: Array<u32>,

@@ -11,7 +11,6 @@ use crate::{CountingMemory, Random};
 
 pub(crate) const NONE: &[(&str, &str)] = &[];
 
-/// Calls `test` for graphs of both shapes, sparse and dense, with different numbers of threads.
 pub(crate) fn each_graph<K: Kernel>(
     settings: &[(&str, &str)],
     mut test: impl FnMut(&mut K, &Graph<K::Neighbour>, &mut CountingMemory, &mut Sources),

@@ -8,7 +8,6 @@ pub(super) const FIELDS: usize = 11;
 /// user, gender, age.
 const CATEGORIES: [u64; FIELDS] =
     [641_707, 14_847, 26_273, 6, 24_122_076, 1_188_089, 3_735_796, 2_934_101, 22_023_547, 3, 7];
-/// Samples of KDD12.
 pub(super) const KDD12_SAMPLES: u64 = 149_639_105;
 const KDD12_FEATURES: u64 = 54_686_452;
 
@@ -93,7 +92,6 @@ fn hidden_weight(seed: u64, feature: u64) -> f64 {
     if bits.is_multiple_of(4) { (bits >> 40) as f64 / (1u64 << 23) as f64 - 1.0 } else { 0.0 }
 }
 
-/// Transposes the rows: counts each column, then copies entry by entry.
 pub(super) fn transpose(rows: &Sparse, features: usize, memory: &mut dyn Memory) -> Sparse {
     let samples = rows.starts.len();
     let mut starts = vec![0u64; features + 1];

@@ -1,10 +1,7 @@
-//! `liblinear`: training of L1-regularised logistic regression on sparse data of many features; see
-//! `docs/reference/workloads.md`.
+//! `liblinear`: training of L1-regularised logistic regression on sparse data of many features.
 //!
-//! The samples lie in liblinear's layout (`feature_node`: a 4-byte index and a double, 16 bytes; an end mark
-//! after each sample; an array of pointers), the solver's arrays in their order of allocation. The tolerance
-//! is 0.01; the result is that of one thread. All values are 1 / sqrt(11), about one label in twenty is
-//! positive.
+//! The samples lie in liblinear's layout (`feature_node`, 16 bytes, an end mark after each sample, an array of
+//! pointers), the solver's arrays in their order of allocation. The result is that of one thread.
 
 mod data;
 mod solver;

@@ -181,8 +181,7 @@ impl<'a> Solver<'a> {
         }
     }
 
-    /// Computes gradient and curvature of every feature; returns the features in play, violations' sum and
-    /// maximum.
+    /// Sets gradient and curvature of every feature; returns the features in play, violations' sum and maximum.
     fn differentiate(&mut self, largest: f64, memory: &mut dyn Memory) -> (usize, f64, f64) {
         let threshold = largest / self.tau.len() as f64;
         let (mut active, mut at, mut sum, mut most) = (self.order.len(), 0, 0.0, 0.0f64);
@@ -275,7 +274,6 @@ impl<'a> Solver<'a> {
         Some(violation)
     }
 
-    /// Adds a feature's step to the scores of its samples.
     fn shift(&mut self, feature: usize, step: f64, memory: &mut dyn Memory) {
         let mut line = LastLine::default();
         self.column(feature, memory, |memory, sample, _, token| {

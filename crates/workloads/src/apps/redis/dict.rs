@@ -1,14 +1,12 @@
 //! Redis' hash table: chained entries, tables of a power of two, and rehashing a bucket at a time.
 //!
-//! A growing dict has two tables: every operation moves one bucket, looks in both, and adds to the new one.
-//! It lies on the heap as in Redis 7 (56 bytes): type, two tables, their counts, the next bucket to move,
-//! their sizes as powers.
+//! A growing dict has two tables: every operation moves one bucket and looks in both; additions go to the new one.
+//! On the heap (56 bytes, Redis 7): type, tables, their counts, the next bucket to move, their sizes as powers.
 
 use std::collections::HashMap;
 
 use crate::{Heap, LINE, Memory, NULL, Token, WORD, mix};
 
-/// Bytes of a dict.
 const DICT: u64 = 56;
 /// Bytes of an entry: key, value, next.
 pub(crate) const ENTRY: u64 = 24;

@@ -1,4 +1,4 @@
-//! `redis`: Redis' data structures under YCSB-C; see `docs/reference/workloads.md`.
+//! `redis`: Redis' data structures under YCSB-C.
 //!
 //! A lookup writes the access clock; the request comes from the query buffer and the reply is copied to the
 //! client's. **Left out.** The short-lived objects of a command's arguments, the sorted set of all keys that
@@ -22,7 +22,6 @@ const FIELD: u64 = 8;
 const VALUE: u64 = 104;
 /// Bytes of an object: type, encoding, access clock, references, pointer.
 const OBJECT: u64 = 16;
-/// Offset of an object's pointer.
 const POINTER: u64 = 8;
 /// Bytes of a client's query buffer and of its reply buffer.
 const BUFFER: u64 = 16 << 10;
@@ -32,7 +31,6 @@ const REQUEST: u64 = 48;
 const RECORD: u64 = KEY + 2 * 16 + OBJECT + 64 + 64 + 128 + FIELDS * (2 * 16 + 16 + 112) + 3 * WORD;
 /// Bytes of a record's objects from the hash' object on, when nothing else is allocated between them.
 const OBJECTS: u64 = OBJECT + KEY + 32 + FIELDS * (16 + 112 + 32) + 128;
-/// Commands that are drawn at once.
 const AHEAD: u64 = 8;
 /// Instructions of a command beside the loads: event loop, system calls' user side, parsing, reply.
 const COMMAND_INSTRUCTIONS: u32 = 4000;
@@ -79,12 +77,8 @@ struct Redis {
 }
 
 fn build(settings: Settings, seed: u64) -> Built {
-    Ok(Box::new(Redis {
-        records: settings.footprint.0 / RECORD,
-        commands: settings.operations,
-        clients: settings.clients,
-        seed,
-    }))
+    let Settings { footprint, operations: commands, clients } = settings;
+    Ok(Box::new(Redis { records: footprint.0 / RECORD, commands, clients, seed }))
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -126,7 +120,6 @@ impl Server {
         string
     }
 
-    /// Runs HMSET of a new record: adds the hash' object, the key, and then field by field.
     fn add(&mut self, record: u64, client: Client, memory: &mut dyn Memory) {
         memory.compute(COMMAND_INSTRUCTIONS);
         memory.load_range(client.query, REQUEST + FIELDS * (FIELD + VALUE), Token::NONE);
@@ -153,8 +146,7 @@ impl Server {
         found.iter().for_each(|&object| heap.read_ahead(object, OBJECTS));
     }
 
-    /// Runs HGETALL: copies every field and value to the reply; returns the values' sum, `None` if there is
-    /// no record.
+    /// Runs HGETALL: copies every field and value to the reply; returns the values' sum.
     fn get_all(&mut self, record: u64, client: Client, memory: &mut dyn Memory) -> Option<u64> {
         memory.compute(COMMAND_INSTRUCTIONS);
         let request = memory.load_range(client.query, REQUEST, Token::NONE);

@@ -124,7 +124,6 @@ impl Ocean {
         self.drift(memory);
     }
 
-    /// Sets levels of equal thickness between bottom and surface.
     fn set_depths(&mut self, memory: &mut dyn Memory) {
         let grid = self.grid;
         for column in 0..grid.columns() {

@@ -1,4 +1,4 @@
-//! `silo`: an in-memory transactional store under YCSB; see `docs/reference/workloads.md`.
+//! `silo`: an in-memory transactional store under YCSB.
 //!
 //! **Left out.** Masstree's permutation word (keys arrive in order) and key suffixes, epochs and logging,
 //! snapshots and version chains (updates write in place), Silo's arenas by size (allocations follow each
@@ -15,9 +15,8 @@ use isotherm_core::{Bytes, parameters};
 use self::transaction::{Operation, Store, TUPLE, Transaction};
 use self::tree::{NODE, WIDTH};
 use self::ycsb::{Core, Distribution, Ycsb};
-use crate::{Built, Memory, ObjectSize, Program, Random, Values, Workload, paper, test};
+use crate::{Built, Memory, ObjectSize, Program, Random, Workload, paper, test};
 
-/// Transactions that are drawn at once.
 const AHEAD: u64 = tree::AHEAD as u64;
 /// Instructions of a transaction beside index and commit: drawing the key, setting up, copying the value.
 const TRANSACTION_INSTRUCTIONS: u32 = 400;
@@ -40,8 +39,15 @@ parameters! {
     }
 }
 
-const fn ycsb_preset(name: &'static str, help: &'static str, values: Values) -> Preset {
-    Preset { name, source: "YCSB core workloads (Cooper et al., SoCC 2010)", help, values }
+macro_rules! ycsb {
+    ($core:literal, $help:literal) => {
+        Preset {
+            name: concat!("ycsb-", $core),
+            source: "YCSB core workloads (Cooper et al., SoCC 2010)",
+            help: $help,
+            values: &[("ycsb", $core), ("distribution", "zipfian")],
+        }
+    };
 }
 
 pub(crate) static WORKLOAD: Workload = Workload {
@@ -61,24 +67,12 @@ pub(crate) static WORKLOAD: Workload = Workload {
             "The size of Jenga's run.",
             &[("footprint", "10550M"), ("operations", "2500M")],
         ),
-        ycsb_preset("ycsb-a", "Half updates, Zipfian.", &[("ycsb", "a"), ("distribution", "zipfian")]),
-        ycsb_preset("ycsb-b", "5 % updates, Zipfian.", &[("ycsb", "b"), ("distribution", "zipfian")]),
-        ycsb_preset("ycsb-c", "Reads only, Zipfian.", &[("ycsb", "c"), ("distribution", "zipfian")]),
-        ycsb_preset(
-            "ycsb-d",
-            "5 % insertions, the latest are read.",
-            &[("ycsb", "d"), ("distribution", "zipfian")],
-        ),
-        ycsb_preset(
-            "ycsb-e",
-            "95 % scans, 5 % insertions, Zipfian.",
-            &[("ycsb", "e"), ("distribution", "zipfian")],
-        ),
-        ycsb_preset(
-            "ycsb-f",
-            "Half read-modify-writes, Zipfian.",
-            &[("ycsb", "f"), ("distribution", "zipfian")],
-        ),
+        ycsb!("a", "Half updates, Zipfian."),
+        ycsb!("b", "5 % updates, Zipfian."),
+        ycsb!("c", "Reads only, Zipfian."),
+        ycsb!("d", "5 % insertions, the latest are read."),
+        ycsb!("e", "95 % scans, 5 % insertions, Zipfian."),
+        ycsb!("f", "Half read-modify-writes, Zipfian."),
     ],
     reference_footprint: Some(Bytes(10_550 << 20)),
     reference_cache: Some(Bytes((55 << 20) / 2)),

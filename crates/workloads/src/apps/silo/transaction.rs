@@ -1,8 +1,6 @@
 //! Optimistic transactions over the index: reads note versions, a commit locks, validates and writes.
 //!
-//! As in Silo (Tu et al., SOSP 2013, section 4), a commit locks the tuples to write, checks that the versions
-//! of all tuples read and leaves scanned are unchanged, and only then writes in place, with a version above
-//! all that it saw.
+//! As in Silo (Tu et al., SOSP 2013, section 4), it writes in place, with a version above all that it saw.
 
 use super::tree::{AHEAD, Tree, Visit};
 use crate::{Heap, Memory, Token, WORD};
@@ -13,7 +11,6 @@ pub(super) const TUPLE: u64 = 128;
 const USED: u64 = 124;
 const VERSION: u64 = 8;
 const VALUE: u64 = 24;
-/// The lock bit of the header.
 const LOCKED: u64 = 1;
 /// Instructions of a commit, beside loads and stores.
 const COMMIT: u32 = 150;
@@ -52,7 +49,6 @@ struct Write {
 pub(super) struct Store {
     pub heap: Heap,
     tree: Tree,
-    /// Finished transactions, to be used again.
     spare: Vec<Transaction>,
 }
 
@@ -127,7 +123,6 @@ impl Store {
         });
     }
 
-    /// Puts a locked tuple without a version under `key`.
     fn insert(&mut self, key: u64, memory: &mut dyn Memory) -> u64 {
         let tuple = self.heap.allocate(memory, TUPLE, "silo tuple");
         self.heap.store(memory, tuple, LOCKED, Token::NONE);

@@ -1,8 +1,7 @@
 //! The index: a B+ tree of wide nodes as in Masstree, for keys of one slice (8 bytes).
 //!
-//! Searches touch a node's first four lines at once, as Masstree prefetches them. A key above all others
-//! opens a new node and leaves the last one full, so that ascending insertion packs the tree. A node's first
-//! word is its version: the leaf bit, a counter of changes, the number of keys.
+//! A key above all others opens a new node and leaves the last one full, so that ascending insertion packs the
+//! tree. A node's first word is its version: the leaf bit, a counter of changes, the number of keys.
 
 use std::cell::RefCell;
 
@@ -14,7 +13,6 @@ pub(crate) const WIDTH: u64 = 15;
 pub(crate) const NODE: u64 = 320;
 /// Bytes that Masstree prefetches of a node.
 const PREFETCHED: u64 = 256;
-/// Keys that are looked up side by side ahead of their turn.
 pub(super) const AHEAD: usize = 32;
 /// Instructions for a node on the way down, beside the loads.
 const DESCENT: u32 = 40;
@@ -40,7 +38,6 @@ pub(crate) struct Tree {
     ahead: RefCell<Paths>,
 }
 
-/// Ways through the tree, level by level.
 #[derive(Debug, Default)]
 struct Paths {
     keys: Vec<u64>,
@@ -112,8 +109,7 @@ impl Tree {
         }
     }
 
-    /// Reads natively what looking these keys up reads, and `bytes` of each tuple, level by level: the loads
-    /// of one level do not wait for each other, and no branch waits for a value.
+    /// Reads natively what looking these keys up reads, and `bytes` of each tuple, level by level.
     pub(crate) fn read_ahead(&self, keys: &[u64], bytes: u64, heap: &Heap, memory: &dyn Memory) {
         if !memory.reads_ahead() {
             return;
@@ -226,7 +222,6 @@ impl Tree {
         self.split_inner(parent, place, key, right, heap, memory);
     }
 
-    /// Splits a full inner node and adds `key` at `place`, with the child `right` behind it.
     fn split_inner(
         &mut self,
         node: u64,
@@ -304,7 +299,6 @@ fn put(
     memory.store(node, Token::NONE);
 }
 
-/// Moves the entries from `cut` on to a new leaf on the right.
 fn split_leaf(leaf: u64, cut: u64, heap: &mut Heap, memory: &mut dyn Memory) -> u64 {
     let right = make_node(true, heap, memory);
     let moved = WIDTH - cut;

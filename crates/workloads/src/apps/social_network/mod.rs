@@ -1,4 +1,4 @@
-//! `social-network`: composing posts in DeathStarBench's social network; see `docs/reference/workloads.md`.
+//! `social-network`: composing posts in DeathStarBench's social network.
 //!
 //! **Left out.** Remote calls, serialisation, tracing (one number of instructions); separate servers (all
 //! stores share one heap, and one thread serves a request); MongoDB's storage engine (documents lie on the
@@ -64,12 +64,8 @@ struct SocialNetwork {
 }
 
 fn build(settings: Settings, seed: u64) -> Built {
-    Ok(Box::new(SocialNetwork {
-        posts: settings.operations,
-        users: settings.users,
-        threads: settings.threads,
-        seed,
-    }))
+    let Settings { operations: posts, users, threads } = settings;
+    Ok(Box::new(SocialNetwork { posts, users, threads, seed }))
 }
 
 fn request(users: u64, random: &mut Random) -> Request {

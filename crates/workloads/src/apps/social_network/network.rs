@@ -49,7 +49,6 @@ pub(super) struct Request {
     pub media: u64,
 }
 
-/// The network: users, who follows them, their timelines, all posts.
 pub(super) struct Network {
     pub space: Space,
     levels: Random,
@@ -163,7 +162,6 @@ impl Network {
         set.add(post, post, &mut self.space, &mut self.levels, memory, token);
     }
 
-    /// Returns an empty timeline document and its index record.
     fn make_timeline(&mut self, user: u64, memory: &mut dyn Memory) -> u64 {
         let record = self.space.block(4, "mongo timeline record", memory);
         let document = self.space.block(2 * ENTRY, "mongo user timeline", memory);

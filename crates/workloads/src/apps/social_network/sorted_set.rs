@@ -1,7 +1,6 @@
 //! Redis' sorted set: up to 128 members in one packed list, more in a skip list beside a hash table.
 //!
-//! Members are numbers (post or user identifiers), ordered by score. The skip list is Redis': up to 32
-//! levels, one node in four reaches the next, spans on every level, a search from the highest level down.
+//! Members are numbers ordered by score. As Redis', the skip list has up to 32 levels, each for one node in four.
 
 use crate::apps::redis::dict::{Dict, Space};
 use crate::{Memory, NULL, Random, Token, WORD};
@@ -10,11 +9,9 @@ use crate::{Memory, NULL, Random, Token, WORD};
 const PACKED_MEMBERS: u64 = 128;
 /// Words of a member in the packed list: its number, its score, their lengths.
 const PACKED_WORDS: u64 = 3;
-/// Words of the smallest packed list.
 const MIN_PACKED: u64 = 8;
 /// Levels of a skip list (Redis: 32).
 const LEVELS: usize = 32;
-/// Bytes of a member's string.
 const STRING: u64 = 32;
 
 // The set: the packed list, or else the hash table and the skip list; their objects' fields in one.
@@ -27,8 +24,7 @@ const HEAD: u64 = 32;
 const HEIGHT: u64 = 40;
 const TAIL: u64 = 48;
 
-// A node of the skip list: the member's string, its score, the node before, and on each level a pointer and a
-// span.
+// A node of the skip list; on each level it has a pointer and a span.
 const STRING_OF: u64 = 0;
 const SCORE: u64 = 8;
 const BACKWARD: u64 = 16;

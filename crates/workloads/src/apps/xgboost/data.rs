@@ -9,10 +9,8 @@ const COUNTS: usize = 13;
 const MISSING: [f64; 2] = [0.25, 0.1];
 /// Bin of a missing value in a column.
 pub(super) const NONE: u8 = u8::MAX;
-/// Rows that quantiles are taken from.
 const SKETCH: usize = 20_000;
 
-/// A value in a page of the input.
 #[derive(Debug, Clone, Copy, Default)]
 #[repr(C)]
 pub(super) struct Entry {
@@ -23,8 +21,7 @@ pub(super) struct Entry {
 /// Returns bytes a row of everything, the trees and histograms aside.
 pub(super) fn row_bytes() -> f64 {
     let present = COUNTS as f64 * (1.0 - MISSING[0]) + (FEATURES - COUNTS) as f64 * (1.0 - MISSING[1]);
-    // Entries, global bins and columns; offsets twice; label, margin, gradient pair; row numbers and their
-    // buffer.
+    // Entries, global bins, columns; offsets twice; label, margin, gradient pair; row numbers and buffer.
     present * (8.0 + 4.0) + FEATURES as f64 + 16.0 + 4.0 + 4.0 + 8.0 + 16.0
 }
 
@@ -72,7 +69,6 @@ impl Data {
         self.offsets[row] as usize..self.offsets[row + 1] as usize
     }
 
-    /// Reports two passes over the pages, one for each form.
     fn report_quantising(&self, entries: &Array<Entry>, memory: &mut dyn Memory) {
         for from in (0..self.rows()).step_by(64) {
             let to = (from + 64).min(self.rows());
@@ -93,8 +89,7 @@ impl Data {
     }
 }
 
-/// Draws rows as a file would give them: mostly small counts, categories hashed to numbers, popular ones more
-/// often. Clicks follow hidden effects of a few features.
+/// Draws rows: mostly small counts, categories hashed to numbers; clicks follow hidden effects of features.
 fn log(rows: usize, seed: u64, memory: &mut dyn Memory) -> (Array<u64>, Array<Entry>, Array<f32>) {
     let mut random = Random::new(seed);
     let mut offsets = vec![0u64];
@@ -136,8 +131,7 @@ fn category(feature: usize, draw: f64) -> f64 {
     (mix(rank << 8 | feature as u64) >> 40) as f64 / (1u64 << 24) as f64
 }
 
-/// Returns each feature's cuts: distinct quantiles of a part of the rows. A value's bin is the number of cuts
-/// not above it.
+/// Returns each feature's cuts, distinct quantiles of some rows. A bin is the number of cuts not above a value.
 fn sketch(
     rows: usize,
     most: usize,

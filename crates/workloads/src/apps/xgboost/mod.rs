@@ -1,4 +1,4 @@
-//! `xgboost`: training of boosted trees by histograms on a log of clicks; see `docs/reference/workloads.md`.
+//! `xgboost`: training of boosted trees by histograms on a log of clicks.
 //!
 //! Threads take blocks of 256 (histograms) and 2,048 rows (partitions) in turn; the leaves' row sets update
 //! the margins, so no tree is walked. Quantiles come from the first 20,000 rows. A thread's copy of a
@@ -82,13 +82,13 @@ impl Program for XgBoost {
     fn run(self: Box<Self>, memory: &mut dyn Memory) {
         let Settings { operations: rounds, depth, bins, threads, .. } = self.settings;
         let data = Data::new(self.rows, bins as usize, self.seed, memory);
-        let mut state = State::new(self.rows, memory);
+        let mut state = State::new(self.rows, threads, memory);
         for _ in 0..rounds {
             if memory.finished() {
                 return;
             }
-            state.differentiate(&data, threads, memory);
-            state.grow(&data, depth, threads, memory);
+            state.differentiate(&data, memory);
+            state.grow(&data, depth, memory);
         }
     }
 }

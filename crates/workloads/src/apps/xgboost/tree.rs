@@ -62,6 +62,7 @@ struct Node {
 }
 
 pub(super) struct State {
+    threads: usize,
     pub(super) margins: Array<f32>,
     pub(super) pairs: Array<[f32; 2]>,
     /// Row numbers, ascending within each node.
@@ -72,23 +73,23 @@ pub(super) struct State {
 }
 
 impl State {
-    pub(super) fn new(rows: usize, memory: &mut dyn Memory) -> Self {
+    pub(super) fn new(rows: usize, threads: usize, memory: &mut dyn Memory) -> Self {
         let margins = Array::new(memory, rows, 0.0, "xgboost margins");
         margins.store_run(memory, 0..rows, Token::NONE);
         let pairs = Array::new(memory, rows, [0.0; 2], "xgboost gradient pairs");
         let numbers = Array::new(memory, rows, 0, "xgboost row sets");
         let buffer = Array::new(memory, rows, 0, "xgboost row sets");
-        Self { margins, pairs, rows: numbers, buffer, spare: Vec::new() }
+        Self { threads, margins, pairs, rows: numbers, buffer, spare: Vec::new() }
     }
 
     /// Derivatives of the logistic loss of every row.
-    pub(super) fn differentiate(&mut self, data: &Data, threads: usize, memory: &mut dyn Memory) {
+    pub(super) fn differentiate(&mut self, data: &Data, memory: &mut dyn Memory) {
         for (row, (margin, label)) in self.margins.iter().zip(data.labels.iter()).enumerate() {
             let probability = 1.0 / (1.0 + (-margin).exp());
             let hessian = (probability * (1.0 - probability)).max(1e-16);
             self.pairs[row] = [probability - label, hessian];
         }
-        blocks(0..data.rows(), BUILD_BLOCK, threads, memory, |block, memory| {
+        blocks(0..data.rows(), BUILD_BLOCK, self.threads, memory, |block, memory| {
             self.margins.load_run(memory, block.clone(), Token::NONE);
             data.labels.load_run(memory, block.clone(), Token::NONE);
             memory.compute(20 * block.len() as u32);
@@ -97,17 +98,11 @@ impl State {
     }
 
     /// Grows a tree level by level and adds its leaves' weights to the margins; returns the splits.
-    pub(super) fn grow(
-        &mut self,
-        data: &Data,
-        depth: u64,
-        threads: usize,
-        memory: &mut dyn Memory,
-    ) -> Vec<Split> {
+    pub(super) fn grow(&mut self, data: &Data, depth: u64, memory: &mut dyn Memory) -> Vec<Split> {
         let rows = self.rows.len();
         self.rows.iter_mut().enumerate().for_each(|(at, row)| *row = at as u64);
         self.rows.store_run(memory, 0..rows, Token::NONE);
-        let histogram = self.histogram(data, 0..rows, threads, memory);
+        let histogram = self.histogram(data, 0..rows, memory);
         let mut sums = Sums::default();
         self.pairs.iter().for_each(|pair| sums.add(sums_of(*pair)));
         let mut level = vec![Node { rows: 0..rows, sums, histogram: Some(histogram) }];
@@ -122,26 +117,26 @@ impl State {
                     node.histogram.as_ref().and_then(|sums| best_split(data, node.sums, sums, memory));
                 match found {
                     Some(split) => {
-                        next.extend(self.split(data, node, split, children > 0, threads, memory));
+                        next.extend(self.split(data, node, split, children > 0, memory));
                         splits.push(split);
                     }
                     None => {
-                        self.finish(&node, threads, memory);
+                        self.finish(&node, memory);
                         self.spare.extend(node.histogram);
                     }
                 }
             }
             level = next;
         }
-        level.iter().for_each(|node| self.finish(node, threads, memory));
+        level.iter().for_each(|node| self.finish(node, memory));
         splits
     }
 
     /// Makes a node a leaf.
-    fn finish(&mut self, node: &Node, threads: usize, memory: &mut dyn Memory) {
+    fn finish(&mut self, node: &Node, memory: &mut dyn Memory) {
         let weight = node.sums.weight() as f32;
         let mut line = LastLine::default();
-        blocks(node.rows.clone(), PARTITION_BLOCK, threads, memory, |block, memory| {
+        blocks(node.rows.clone(), PARTITION_BLOCK, self.threads, memory, |block, memory| {
             let (rows, token) = self.rows.load_run(memory, block, Token::NONE);
             for &row in rows {
                 self.margins[row as usize] += weight;
@@ -160,17 +155,16 @@ impl State {
         node: Node,
         split: Split,
         again: bool,
-        threads: usize,
         memory: &mut dyn Memory,
     ) -> [Node; 2] {
-        let middle = self.partition(data, node.rows.clone(), split, threads, memory);
+        let middle = self.partition(data, node.rows.clone(), split, memory);
         let (left, right) = (node.rows.start..middle, middle..node.rows.end);
         let mut histograms = [None, None];
         if let Some(parent) = node.histogram {
             if again {
                 let left_is_smaller = left.len() <= right.len();
                 let small = if left_is_smaller { left.clone() } else { right.clone() };
-                let built = self.histogram(data, small, threads, memory);
+                let built = self.histogram(data, small, memory);
                 let rest = self.difference(&parent, &built, memory);
                 histograms = if left_is_smaller { [built, rest] } else { [rest, built] }.map(Some);
             }
@@ -209,18 +203,12 @@ impl State {
     }
 
     /// Sums of the rows at these places, by global bin.
-    fn histogram(
-        &mut self,
-        data: &Data,
-        places: Range<usize>,
-        threads: usize,
-        memory: &mut dyn Memory,
-    ) -> Array<Sums> {
+    fn histogram(&mut self, data: &Data, places: Range<usize>, memory: &mut dyn Memory) -> Array<Sums> {
         let bins = data.starts[FEATURES] as usize;
         let mut histogram = self.fresh(bins, memory);
         let sums = &mut histogram;
         let (mut pair_line, mut offset_line) = (LastLine::default(), LastLine::default());
-        blocks(places.clone(), BUILD_BLOCK, threads, memory, |block, memory| {
+        blocks(places.clone(), BUILD_BLOCK, self.threads, memory, |block, memory| {
             let (rows, token) = self.rows.load_run(memory, block, Token::NONE);
             for &row in rows {
                 let pair = sums_of(pair_line.load(&self.pairs, row as usize, memory, token));
@@ -241,7 +229,6 @@ impl State {
         data: &Data,
         places: Range<usize>,
         split: Split,
-        threads: usize,
         memory: &mut dyn Memory,
     ) -> usize {
         let column = split.feature * data.rows();
@@ -250,7 +237,7 @@ impl State {
             bin => bin <= split.bin,
         };
         let mut line = LastLine::default();
-        blocks(places.clone(), PARTITION_BLOCK, threads, memory, |block, memory| {
+        blocks(places.clone(), PARTITION_BLOCK, self.threads, memory, |block, memory| {
             let (rows, token) = self.rows.load_run(memory, block.clone(), Token::NONE);
             memory.compute(6 * rows.len() as u32);
             rows.iter().for_each(|&row| {
@@ -263,7 +250,7 @@ impl State {
         let middle = places.start + left.len();
         self.rows[places.start..middle].copy_from_slice(&left);
         self.rows[middle..places.end].copy_from_slice(&right);
-        blocks(places.clone(), PARTITION_BLOCK, threads, memory, |block, memory| {
+        blocks(places.clone(), PARTITION_BLOCK, self.threads, memory, |block, memory| {
             self.buffer.load_run(memory, block.clone(), Token::NONE);
             self.rows.store_run(memory, block, Token::NONE);
         });
@@ -275,7 +262,6 @@ fn sums_of(pair: [f32; 2]) -> Sums {
     Sums { gradient: f64::from(pair[0]), hessian: f64::from(pair[1]) }
 }
 
-/// Hands blocks of `items` to the threads in turn.
 fn blocks(
     items: Range<usize>,
     block: usize,
@@ -326,8 +312,8 @@ mod tests {
     fn trained(rows: usize) -> (Data, State, CountingMemory) {
         let mut memory = CountingMemory::default();
         let data = Data::new(rows, 16, 5, &mut memory);
-        let mut state = State::new(rows, &mut memory);
-        state.differentiate(&data, 3, &mut memory);
+        let mut state = State::new(rows, 3, &mut memory);
+        state.differentiate(&data, &mut memory);
         (data, state, memory)
     }
 
@@ -345,7 +331,7 @@ mod tests {
     #[test]
     fn the_first_split_is_the_best_of_all_that_can_be_made() {
         let (data, mut state, mut memory) = trained(2000);
-        let split = state.grow(&data, 1, 3, &mut memory)[0];
+        let split = state.grow(&data, 1, &mut memory)[0];
         let mut best = 0.0f64;
         for feature in 0..FEATURES {
             for bin in 0..16 {
@@ -366,14 +352,14 @@ mod tests {
         let (data, mut state, mut memory) = trained(3000);
         let places = 0..3000;
         state.rows.iter_mut().enumerate().for_each(|(at, row)| *row = at as u64);
-        let histogram = state.histogram(&data, places.clone(), 3, &mut memory);
+        let histogram = state.histogram(&data, places.clone(), &mut memory);
         let mut sums = Sums::default();
         state.pairs.iter().for_each(|pair| sums.add(sums_of(*pair)));
         let split = best_split(&data, sums, &histogram, &mut memory).expect("a split");
         let node = Node { rows: places, sums, histogram: Some(histogram) };
-        let children = state.split(&data, node, split, true, 3, &mut memory);
+        let children = state.split(&data, node, split, true, &mut memory);
         for child in &children {
-            let built = state.histogram(&data, child.rows.clone(), 2, &mut memory);
+            let built = state.histogram(&data, child.rows.clone(), &mut memory);
             let found = child.histogram.as_ref().expect("it may be split again");
             for (found, expected) in found.iter().zip(built.iter()) {
                 assert!((found.gradient - expected.gradient).abs() < 1e-6);
@@ -394,8 +380,8 @@ mod tests {
         };
         let mut before = loss(&state);
         for _ in 0..5 {
-            state.differentiate(&data, 3, &mut memory);
-            state.grow(&data, 4, 3, &mut memory);
+            state.differentiate(&data, &mut memory);
+            state.grow(&data, 4, &mut memory);
             let after = loss(&state);
             assert!(after < 0.995 * before, "{after} {before}");
             before = after;

@@ -7,7 +7,6 @@ use crate::{Array, Memory, Random, Token};
 pub(super) const NUCLIDES: usize = 355;
 /// Reaction channels: total, elastic, absorption, fission, nu-fission.
 pub(super) const CHANNELS: usize = 5;
-/// Bytes that one grid point takes in all three grids.
 pub(super) const POINT_BYTES: u64 =
     (size_of::<Point>() + size_of::<f64>() + NUCLIDES * size_of::<u32>()) as u64;
 /// Instructions of a step of the binary search, and of one nuclide's interpolation.
@@ -36,7 +35,6 @@ pub(super) struct Grids {
 }
 
 impl Grids {
-    /// Creates random grids of `points` points for each nuclide.
     pub(super) fn new(points: usize, random: &mut Random, memory: &mut dyn Memory) -> Self {
         let nuclides = nuclide_grids(points, random, memory);
         let mut energies: Vec<f64> = nuclides.iter().map(|point| point.energy).collect();
@@ -58,7 +56,7 @@ impl Grids {
         memory: &mut dyn Memory,
         after: Token,
     ) -> ([f64; CHANNELS], Token) {
-        let (row, mut found) = self.search(energy, memory, after);
+        let (row, found) = self.search(energy, memory, after);
         let (mut sum, mut line) = ([0.0; CHANNELS], u64::MAX);
         let (mut index_token, mut last) = (found, found);
         for (&nuclide, concentration) in MATERIALS[material].iter().zip(&self.concentrations[material]) {
@@ -74,8 +72,7 @@ impl Grids {
             add(&mut sum, *concentration, energy, pair);
             last = token;
         }
-        found = last;
-        (sum, found)
+        (sum, last)
     }
 
     /// Returns the last of all energies that is not above `energy`, or the first one.

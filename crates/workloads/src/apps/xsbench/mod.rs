@@ -1,5 +1,5 @@
 //! `xsbench`: the cross-section lookup of Monte Carlo neutron transport, after XSBench (Tramm et al., PHYSOR
-//! 2014; version 20); see `docs/reference/workloads.md`.
+//! 2014; version 20).
 //!
 //! A lookup draws energy and material after the result before; threads take particles from a common counter,
 //! in turns of a lookup. Grid points shrink with the footprint, not the nuclides, so the grids keep their

@@ -1,9 +1,7 @@
-//! LZMA's match finder bt4: hash tables of 2, 3 and 4 bytes and, for each 4-byte hash, a binary tree of
-//! positions.
+//! LZMA's match finder bt4: hash tables of 2, 3 and 4 bytes and, for each 4-byte hash, a tree of positions.
 //!
-//! Every position of the dictionary is a node of one of the trees, ordered by the bytes that follow it; its
-//! two 4-byte links lie in an array that wraps around. A search descends from the newest position of the
-//! hash, comparing bytes, and rebuilds the tree on its way so that the new position becomes the root.
+//! A tree is ordered by the bytes that follow a position; nodes' two 4-byte links lie in an array that wraps around.
+//! A search descends from the newest position and rebuilds the tree on its way, with the new position as root.
 
 use crate::{Array, Memory, Token};
 
@@ -24,11 +22,9 @@ pub(super) struct Match {
     pub(super) distance: usize,
 }
 
-/// Positions that are searched ahead side by side.
 pub(super) const AHEAD: usize = 16;
 
-/// A search ahead of its turn: its distance in positions and its own node's place, the current node, and the
-/// bytes in common with the next smaller and larger one.
+/// A search ahead of its turn; `common` are the bytes shared with the next smaller and larger node.
 #[derive(Debug, Clone, Copy, Default)]
 struct Walk {
     ahead: usize,
@@ -39,7 +35,6 @@ struct Walk {
     common: [usize; 2],
 }
 
-/// One encoder's window, hash tables and trees.
 pub(super) struct Finder {
     dictionary: usize,
     window: Array<u8>,
@@ -63,7 +58,6 @@ fn window_bytes(dictionary: usize) -> usize {
 }
 
 impl Finder {
-    /// Returns the bytes that a finder allocates.
     pub(super) fn bytes(dictionary: usize) -> usize {
         4 * (HASH_2 + HASH_3 + hash_4(dictionary)) + 8 * (dictionary + 1) + window_bytes(dictionary)
     }
@@ -82,7 +76,6 @@ impl Finder {
         self.hashes.store_run(memory, 0..self.hashes.len(), Token::NONE);
     }
 
-    /// Returns bytes that may be searched without more input.
     pub(super) fn ahead(&self) -> usize {
         self.filled - self.at
     }
@@ -145,7 +138,6 @@ impl Finder {
             .max_by_key(|found| found.length)
     }
 
-    /// Returns the match with one earlier position.
     fn compare(&self, other: u32, limit: usize, memory: &mut dyn Memory) -> Option<Match> {
         let distance = (self.position - other) as usize;
         if distance > self.dictionary || distance > self.at {

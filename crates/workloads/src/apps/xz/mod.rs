@@ -1,4 +1,4 @@
-//! `xz`: compression of text with LZMA's match finder, and decompression; see `docs/reference/workloads.md`.
+//! `xz`: compression of text with LZMA's match finder, and decompression.
 //!
 //! All in memory. A thread's encoder has a window that input is copied to, hash tables and bt4's array of
 //! trees (11.5 bytes for each byte of the dictionary), cleared for each block. Dictionary and buffers shrink
@@ -16,7 +16,6 @@ use crate::{Array, Built, Memory, ObjectSize, Program, Random, Token, Workload, 
 /// Dictionaries in the input, and in a block.
 const INPUT: f64 = 1400.0 / 32.0;
 const BLOCK: usize = 3;
-/// Positions that a thread searches in its turn.
 const TURN: usize = AHEAD;
 /// Longest run of literals with one mark; a larger mark is a match's length plus this less [`SHORTEST`].
 const LITERALS: usize = 128;

@@ -18,7 +18,6 @@ pub(super) trait Allocator {
 /// glibc's `malloc` without frees: chunks in the order of allocation, with a header of 8 bytes, in multiples
 /// of 16 from 32 on. From 128 KiB on it uses mappings with 16 bytes in front (malloc.c: MINSIZE, SIZE_SZ,
 /// DEFAULT_MMAP_THRESHOLD).
-#[derive(Debug)]
 pub(super) struct Glibc {
     top: u64,
     mapped: u64,
@@ -58,7 +57,6 @@ struct Slab {
 
 /// An arena of jemalloc without frees: slabs of one size class each, and large objects in their own pages, in
 /// the order of need. It leaves out the random offset in a large object's first page (`cache_oblivious`).
-#[derive(Debug)]
 pub(super) struct Jemalloc {
     top: u64,
     slabs: BTreeMap<u64, Slab>,
@@ -100,7 +98,6 @@ impl Allocator for Jemalloc {
 }
 
 /// Jenga's allocator (section 4.3), which hashes the calling context to a region, an arena of jemalloc.
-#[derive(Debug)]
 pub(super) struct ContextRegions {
     regions: Vec<Jemalloc>,
 }
@@ -126,7 +123,6 @@ impl Allocator for ContextRegions {
     }
 }
 
-#[derive(Debug)]
 pub(super) struct Ordered {
     addresses: std::vec::IntoIter<u64>,
 }

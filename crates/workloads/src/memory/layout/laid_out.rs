@@ -4,7 +4,6 @@ use super::allocators::Allocator;
 use super::translation::Translation;
 use crate::{Allocation, Memory, Token};
 
-/// Hands accesses on to another memory, at the addresses of another layout.
 pub(crate) struct LaidOut<'a> {
     memory: &'a mut dyn Memory,
     allocator: Box<dyn Allocator>,
@@ -16,7 +15,6 @@ impl<'a> LaidOut<'a> {
         Self { memory, allocator, translation: Translation::default() }
     }
 
-    /// Returns every object, in the order of its addresses.
     pub(super) fn into_allocations(self) -> Vec<Allocation> {
         self.translation.into_allocations()
     }

@@ -7,10 +7,8 @@ const PAGE_SHIFT: u32 = 12;
 /// Objects of the sequential address space begin on 16 bytes.
 const GRANULE_SHIFT: u32 = 4;
 const GRANULES: usize = 1 << (PAGE_SHIFT - GRANULE_SHIFT);
-/// The first address of the sequential address space.
 const ORIGIN: u64 = AddressSpace::BASE;
 
-/// Content of a page.
 #[derive(Debug, Clone, Copy)]
 enum Page {
     /// One object, by its number.
@@ -72,7 +70,6 @@ impl Translation {
         }
     }
 
-    /// Returns the address in the other layout.
     #[inline]
     pub(super) fn translate(&self, address: u64) -> u64 {
         address.wrapping_add(self.offsets[self.object(address)])
