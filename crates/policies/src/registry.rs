@@ -388,10 +388,7 @@ pub fn bounds() -> impl Iterator<Item = (&'static Entry, Bound)> {
     })
 }
 
-/// Returns the entry of that name.
-///
-/// # Errors
-/// If no entry has it.
+/// Returns the entry of that name. Fails if no entry has it.
 pub fn find(name: &str) -> Result<&'static Entry, UnknownPolicy> {
     let found = ALL.iter().find(|entry| entry.name == name);
     found.ok_or_else(|| UnknownPolicy {

@@ -10,10 +10,7 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// Accepts a width of 2, 4, 8 or 16 bits.
-    ///
-    /// # Errors
-    /// [`ShapeError::Bits`] for any other width.
+    /// Accepts a width of 2, 4, 8 or 16 bits. Fails with [`ShapeError::Bits`] for any other width.
     pub fn new(bits: u32) -> Result<Self, ShapeError> {
         if !matches!(bits, 2 | 4 | 8 | 16) {
             return Err(ShapeError::Bits(bits));

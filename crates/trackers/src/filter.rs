@@ -51,10 +51,7 @@ fn least<const K: usize>(mut values: [u64; K]) -> u64 {
 }
 
 impl FilterShape {
-    /// Builds an empty filter of this shape.
-    ///
-    /// # Errors
-    /// [`ShapeError::Memory`] if the allocator refuses.
+    /// Builds an empty filter of this shape. Fails with [`ShapeError::Memory`] if the allocator refuses.
     pub fn build(self, layout: Layout) -> Result<Box<dyn Tracker>, ShapeError> {
         match layout {
             Layout::Standard => self.build_placed::<Standard>(),
@@ -90,9 +87,7 @@ impl<P: Placement, const K: usize, const BITS: u32> Filter<P, K, BITS> {
     const COUNTERS: Counters = Counters { log: BITS.ilog2() };
 
     /// Creates an empty filter of this shape.
-    ///
-    /// # Errors
-    /// If the shape's hash functions or counter width are not the type's, or the allocator refuses.
+    /// Fails if the shape's hash functions or counter width are not the type's, or the allocator refuses.
     pub fn new(shape: FilterShape) -> Result<Self, ShapeError> {
         if (shape.hashes(), shape.width().bits()) != (K as u32, BITS) {
             return Err(ShapeError::Type { shape, hashes: K as u32, bits: BITS });

@@ -71,9 +71,7 @@ impl FilterShape {
     /// Returns the smallest shape of a standard filter with a rate of at most `rate` at `keys` keys.
     ///
     /// Both papers size the blocked form with this formula too; its rate is then somewhat higher.
-    ///
-    /// # Errors
-    /// If an argument is out of range or the filter would exceed 256 GiB.
+    /// Fails if an argument is out of range or the filter would exceed 256 GiB.
     pub fn for_keys(keys: u64, rate: f64, bits: u32, hashes: u32) -> Result<Self, ShapeError> {
         let width = checked(bits, hashes)?;
         if !(rate > 0.0 && rate < 1.0) {
@@ -85,9 +83,7 @@ impl FilterShape {
     }
 
     /// Returns the shape of a filter of `bytes` bytes, rounded up to whole blocks.
-    ///
-    /// # Errors
-    /// If an argument is out of range.
+    /// Fails if an argument is out of range.
     pub fn with_bytes(bytes: u64, bits: u32, hashes: u32) -> Result<Self, ShapeError> {
         Self::sized(bytes as f64, checked(bits, hashes)?, hashes)
     }

@@ -7,10 +7,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 /// Draws `length` pages from a Zipf distribution over `pages` pages, its ranks shuffled over the pages.
 ///
 /// The page of rank `r` has a probability proportional to `r^-exponent`. Draws are exact: each is a search in
-/// the cumulative weights. The same arguments give the same stream.
-///
-/// # Panics
-/// If `pages` is 0.
+/// the cumulative weights. The same arguments give the same stream. Panics if `pages` is 0.
 pub fn zipf(pages: u32, exponent: f64, length: usize, seed: u64) -> Vec<u32> {
     let mut generator = Xoshiro256PlusPlus::seed_from_u64(seed);
     let mut page_of_rank: Vec<u32> = (0..pages).collect();

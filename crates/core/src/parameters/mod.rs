@@ -243,9 +243,7 @@ pub struct Parameters {
 
 impl Parameters {
     /// Returns every parameter at its default.
-    ///
-    /// # Panics
-    /// If a default is not valid: a mistake in the table, which any test finds.
+    /// Panics if a default is not valid: a mistake in the table, which any test finds.
     pub fn new(group: &str, specs: &'static [Spec]) -> Self {
         Self::with_presets(group, specs, &[])
     }

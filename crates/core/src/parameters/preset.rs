@@ -22,9 +22,7 @@ pub struct Preset {
 
 impl Preset {
     /// Returns a parameter's value before the user sets it: this preset's or its default.
-    ///
-    /// # Panics
-    /// If that is no valid value: a mistake in the table.
+    /// Panics if that is no valid value: a mistake in the table.
     pub(super) fn value_of(preset: Option<&Self>, group: &str, spec: &Spec) -> Value {
         let ours = preset.and_then(|preset| preset.values.iter().find(|value| value.0 == spec.name));
         let text = ours.map_or(spec.default, |value| value.1);
@@ -34,9 +32,7 @@ impl Preset {
 
 impl Parameters {
     /// Returns every parameter at its default, with presets to choose from.
-    ///
-    /// # Panics
-    /// If a default or a preset's value is not valid: a mistake in the table, which any test finds.
+    /// Panics if a default or a preset's value is not valid: a mistake in the table, which any test finds.
     pub fn with_presets(group: &str, specs: &'static [Spec], presets: &'static [Preset]) -> Self {
         for preset in presets {
             let known = |&(key, _): &(&str, &str)| specs.iter().any(|spec| spec.name == key);
@@ -58,9 +54,7 @@ impl Parameters {
     }
 
     /// Adds shared parameters, which no preset sets.
-    ///
-    /// # Panics
-    /// If a default is not valid: a mistake in the table.
+    /// Panics if a default is not valid: a mistake in the table.
     #[must_use]
     pub fn and(mut self, specs: &'static [Spec]) -> Self {
         self.specs.extend(specs);

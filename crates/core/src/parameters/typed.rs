@@ -8,9 +8,7 @@ use crate::{Bytes, Nanos, SamplingScope};
 /// A type that a parameter's value is read as.
 pub trait Setting: Sized {
     /// Converts a value.
-    ///
-    /// # Panics
-    /// If the value is of another kind. [`parameters!`](crate::parameters!) rules that out.
+    /// Panics if the value is of another kind. [`parameters!`](crate::parameters!) rules that out.
     fn from_value(value: Value) -> Self;
 }
 
@@ -208,9 +206,7 @@ pub struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     /// Starts at the parameter that comes first in `specs`.
-    ///
-    /// # Panics
-    /// If `parameters` lacks it: they are another group's.
+    /// Panics if `parameters` lacks it: they are another group's.
     pub fn new(parameters: &'a Parameters, specs: &[Spec]) -> Self {
         let first = |name| {
             let index = parameters.specs.iter().position(|spec| spec.name == name);

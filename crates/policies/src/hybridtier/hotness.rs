@@ -9,24 +9,36 @@ use super::settings::{Settings, TrackerKind};
 use crate::Setup;
 use crate::support::hot_threshold::HotThreshold;
 
-/// Samples between two coolings, and how many of them are left.
-#[derive(Debug, Clone, Copy)]
-struct Cooling {
+/// A tracker, its cooling, and what it said of the last batch counted and of the pages looked up last.
+#[derive(Debug)]
+struct Metric {
+    tracker: Box<dyn Tracker>,
+    /// Samples between two coolings, and how many of them are left.
     period: u64,
     left: u64,
+    changes: Vec<Change>,
+    counts: Vec<u32>,
 }
 
-impl Cooling {
-    fn new(period: u64) -> Self {
-        Self { period, left: period }
+impl Metric {
+    fn new(tracker: Box<dyn Tracker>, period: u64) -> Self {
+        Self { tracker, period, left: period, changes: Vec::new(), counts: Vec::new() }
     }
 
-    /// Lets `samples` pass; returns whether it is time to cool.
-    fn passes(&mut self, samples: u64) -> bool {
+    /// Lets `samples` pass, and cools if it is time. Returns whether it did.
+    fn cools(&mut self, samples: u64, work: &mut Work) -> bool {
         let due = samples >= self.left;
         // A batch's overshoot counts for the next period; a batch longer than a period cools once.
         self.left = if due { self.period - (samples - self.left) % self.period } else { self.left - samples };
+        if due {
+            self.tracker.age();
+            work.swept += self.tracker.bytes() as u64;
+        }
         due
+    }
+
+    fn buffers(&self) -> usize {
+        self.changes.capacity() * size_of::<Change>() + self.counts.capacity() * size_of::<u32>()
     }
 }
 
@@ -38,15 +50,9 @@ pub(super) struct Cooled {
 
 #[derive(Debug)]
 pub(super) struct Hotness {
-    frequency: Box<dyn Tracker>,
-    momentum: Box<dyn Tracker>,
+    frequency: Metric,
+    momentum: Metric,
     pub(super) thresholds: Thresholds,
-    frequency_cooling: Cooling,
-    momentum_cooling: Cooling,
-    frequency_changes: Vec<Change>,
-    momentum_changes: Vec<Change>,
-    frequency_counts: Vec<u32>,
-    momentum_counts: Vec<u32>,
     pub(super) audit: Option<Audit>,
 }
 
@@ -66,22 +72,17 @@ impl Hotness {
             demote_momentum: settings.demote_momentum(setup).min(momentum.maximum()),
         };
         Ok(Self {
-            frequency,
-            momentum,
+            frequency: Metric::new(frequency, settings.frequency_period(setup)),
+            momentum: Metric::new(momentum, settings.momentum_cooling),
             thresholds,
-            frequency_cooling: Cooling::new(settings.frequency_period(setup)),
-            momentum_cooling: Cooling::new(settings.momentum_cooling),
-            frequency_changes: Vec::new(),
-            momentum_changes: Vec::new(),
-            frequency_counts: Vec::new(),
-            momentum_counts: Vec::new(),
             audit: settings.audit.then(|| Audit::new(setup.pages)),
         })
     }
 
     pub(super) fn count(&mut self, pages: &[(u32, u32)], work: &mut Work) {
-        self.frequency.increase_batch(pages, &mut self.frequency_changes);
-        self.momentum.increase_batch(pages, &mut self.momentum_changes);
+        for metric in [&mut self.frequency, &mut self.momentum] {
+            metric.tracker.increase_batch(pages, &mut metric.changes);
+        }
         work.touches += pages.len() as u64 * self.lines();
         if let Some(audit) = &mut self.audit {
             audit.count(pages);
@@ -92,8 +93,8 @@ impl Hotness {
     /// whether it is for its momentum alone.
     pub(super) fn promotes(&mut self, index: usize, page: PageId) -> (bool, bool) {
         let counts = Counts {
-            frequency: self.frequency_changes[index].after,
-            momentum: self.momentum_changes[index].after,
+            frequency: self.frequency.changes[index].after,
+            momentum: self.momentum.changes[index].after,
         };
         let promoted = self.thresholds.promotes(page, counts);
         if let Some(audit) = &mut self.audit {
@@ -103,13 +104,14 @@ impl Hotness {
     }
 
     pub(super) fn look_up(&mut self, pages: &[u32], work: &mut Work) {
-        self.frequency.get_batch(pages, &mut self.frequency_counts);
-        self.momentum.get_batch(pages, &mut self.momentum_counts);
+        for metric in [&mut self.frequency, &mut self.momentum] {
+            metric.tracker.get_batch(pages, &mut metric.counts);
+        }
         work.touches += pages.len() as u64 * self.lines();
     }
 
     pub(super) fn looked_up(&self, index: usize) -> Counts {
-        Counts { frequency: self.frequency_counts[index], momentum: self.momentum_counts[index] }
+        Counts { frequency: self.frequency.counts[index], momentum: self.momentum.counts[index] }
     }
 
     pub(super) fn demotion(&mut self, page: PageId, counts: Counts) -> Demotion {
@@ -124,23 +126,18 @@ impl Hotness {
     ///
     /// At its largest value a counter cannot rise: there, any momentum is the access.
     pub(super) fn was_accessed(&self, counts: Counts, saved: u32) -> bool {
-        counts.frequency > saved || (counts.frequency == self.frequency.maximum() && counts.momentum > 0)
+        counts.frequency > saved
+            || (counts.frequency == self.frequency.tracker.maximum() && counts.momentum > 0)
     }
 
     pub(super) fn follow(&mut self, samples: u64, work: &mut Work) -> Cooled {
-        work.operations += self.thresholds.frequency.follow(&self.frequency_changes, samples);
+        work.operations += self.thresholds.frequency.follow(&self.frequency.changes, samples);
         let cooled = Cooled {
-            frequency: self.frequency_cooling.passes(samples),
-            momentum: self.momentum_cooling.passes(samples),
+            frequency: self.frequency.cools(samples, work),
+            momentum: self.momentum.cools(samples, work),
         };
         if cooled.frequency {
-            self.frequency.age();
             self.thresholds.frequency.age();
-            work.swept += self.frequency.bytes() as u64;
-        }
-        if cooled.momentum {
-            self.momentum.age();
-            work.swept += self.momentum.bytes() as u64;
         }
         if let Some(audit) = &mut self.audit {
             audit.cool(cooled);
@@ -150,20 +147,16 @@ impl Hotness {
 
     /// Returns the cache lines that one page costs in both trackers.
     fn lines(&self) -> u64 {
-        u64::from(self.frequency.lines() + self.momentum.lines())
+        u64::from(self.frequency.tracker.lines() + self.momentum.tracker.lines())
     }
 
     pub(super) fn tracker_bytes(&self) -> usize {
-        self.frequency.bytes() + self.momentum.bytes()
+        self.frequency.tracker.bytes() + self.momentum.tracker.bytes()
     }
 
     pub(super) fn bytes(&self) -> usize {
-        let changes = self.frequency_changes.capacity() + self.momentum_changes.capacity();
-        let counts = self.frequency_counts.capacity() + self.momentum_counts.capacity();
-        self.tracker_bytes()
-            + self.thresholds.frequency.bytes()
-            + changes * size_of::<Change>()
-            + counts * size_of::<u32>()
+        let buffers = self.frequency.buffers() + self.momentum.buffers();
+        self.tracker_bytes() + self.thresholds.frequency.bytes() + buffers
     }
 }
 
@@ -171,16 +164,16 @@ impl Hotness {
 impl Hotness {
     /// Gives a page these counts, each at most what a counter holds.
     pub(super) fn put(&mut self, page: u32, counts: Counts) {
-        self.frequency.increase(page, counts.frequency);
-        self.momentum.increase(page, counts.momentum);
+        self.frequency.tracker.increase(page, counts.frequency);
+        self.momentum.tracker.increase(page, counts.momentum);
     }
 
     pub(super) fn counts(&self, page: u32) -> Counts {
-        Counts { frequency: self.frequency.get(page), momentum: self.momentum.get(page) }
+        Counts { frequency: self.frequency.tracker.get(page), momentum: self.momentum.tracker.get(page) }
     }
 
     /// Returns the largest counts, bytes of each tracker.
     pub(super) fn shapes(&self) -> [(u32, usize); 2] {
-        [&self.frequency, &self.momentum].map(|tracker| (tracker.maximum(), tracker.bytes()))
+        [&self.frequency.tracker, &self.momentum.tracker].map(|tracker| (tracker.maximum(), tracker.bytes()))
     }
 }

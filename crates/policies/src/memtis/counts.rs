@@ -9,18 +9,13 @@ use crate::support::prefetch;
 pub(crate) trait PageCounts: std::fmt::Debug + Send {
     /// Creates zeros for the pages below `pages`, which cool every `cooling` samples (at least 1).
     fn new(pages: usize, cooling: u64) -> Self;
-
     fn reserve(&mut self, pages: usize);
-
     fn bytes(&self) -> usize;
-
     fn approach(&self, pages: &[PageId]);
-
     fn get(&self, page: PageId) -> u32;
 
     /// Returns the bin in which the histogram has the page.
     fn counted_bin(&self, page: PageId) -> u8;
-
     fn add(&mut self, page: PageId, weight: u32) -> Rebin;
 
     /// Lets one sample pass. If a cooling falls on it, returns the pages that the histogram's update touched.
