@@ -99,8 +99,7 @@ pub fn residence(share: &Path) -> Vec<Residence> {
     text("residency").lines().filter_map(|line| moment(line, start)).collect()
 }
 
-/// Returns the last moment at which the program had at least nine tenths of its largest memory, before its
-/// end frees it.
+/// Returns the last moment with at least nine tenths of the largest memory, before the end frees it.
 pub fn settled(moments: &[Residence]) -> Option<&Residence> {
     let total = |moment: &&Residence| moment.node_bytes.iter().sum::<u64>();
     let largest = moments.iter().map(|moment| total(&moment)).max()?;

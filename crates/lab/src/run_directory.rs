@@ -6,7 +6,6 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::LabError;
 
-/// Number of runs that are kept.
 const KEPT: usize = 20;
 /// Number of this process's runs, which makes their names differ.
 static NUMBER: AtomicU32 = AtomicU32::new(0);
@@ -71,7 +70,6 @@ paths! { RunDirectory.path;
     measured = "measured.json",
     /// Returns the memory that plugin and guest share while the guest runs.
     shared_memory = "shared-memory",
-    /// Returns the registers of the profiling device while the guest runs.
     registers = "registers",
     /// Returns the file of the program's standard output, if it is not passed on.
     stdout = "stdout",

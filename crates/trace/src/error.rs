@@ -3,8 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-/// Reason why a trace could not be written or read: one line that names the file, the field and what was
-/// expected.
+/// Reason why a trace could not be written or read: a line with the file, the field and what was expected.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum TraceError {

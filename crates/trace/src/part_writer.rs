@@ -65,8 +65,7 @@ impl PartWriter {
         Ok(())
     }
 
-    /// Writes the footer, flushes everything to the disk and gives the part its name. Returns its size in
-    /// bytes.
+    /// Writes the footer, flushes all to the disk and gives the part its name. Returns its size in bytes.
     pub(crate) fn finish(mut self, provenance: &Provenance) -> Result<u64, TraceError> {
         let Some(mut writer) = self.writer.take() else { return Ok(0) };
         let write = |reason: String| TraceError::Write { path: self.unfinished.clone(), reason };
@@ -117,8 +116,7 @@ fn write_columns(group: &mut Group<'_>, rows: &mut Rows) -> Result<(), ParquetEr
     write_column::<Int32Type>(group, &dependence)
 }
 
-/// Writes a column whose values are as wide on disk as in memory: recasts the vector in place, there and
-/// back.
+/// Writes a column whose values are as wide on disk as in memory: recasts the vector in place, and back.
 fn write_recast<T: DataType, V>(
     group: &mut Group<'_>,
     column: &mut Vec<V>,

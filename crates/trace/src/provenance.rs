@@ -17,8 +17,7 @@ pub struct Provenance {
     pub recorder: String,
     /// Machine it ran on, in free text.
     pub machine: String,
-    /// Cache whose misses the rows are; `None` where the source tells no geometry (a PMU) or there was no
-    /// cache.
+    /// Cache whose misses the rows are; `None` where the source tells none (a PMU) or there was none.
     pub cache: Option<Geometry>,
     /// Each thread's cache in front of `cache`, which sees only its misses; `None` without one.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -7,8 +7,7 @@ use std::ops::Range;
 /// Rows are in the global order in which they happened, as far as the source knows it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Rows {
-    /// Process, numbered from 0 in order of appearance. `exec` changes the address space and with it the
-    /// number.
+    /// Process, numbered from 0 in order of appearance. `exec` brings a new address space and a new number.
     pub process: Vec<u32>,
     /// Thread, numbered from 0 over all processes.
     pub thread: Vec<u32>,

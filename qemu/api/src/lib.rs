@@ -28,8 +28,7 @@ pub struct Instruction {
 
 /// Callback before a block or an instruction runs: the vCPU and the data registered with it.
 pub type BlockCallback = extern "C" fn(c_uint, *mut c_void);
-/// Callback after a memory access: the vCPU, the access ([`access::kind`]), its address and the data
-/// registered with it.
+/// Callback after a memory access: vCPU, access ([`access::kind`]), address, and the data registered with it.
 pub type MemoryCallback = extern "C" fn(c_uint, u32, u64, *mut c_void);
 pub type VcpuCallback = extern "C" fn(PluginId, c_uint);
 pub type TranslateCallback = extern "C" fn(PluginId, *mut Block);
@@ -38,8 +37,7 @@ pub type ExitCallback = extern "C" fn(PluginId, *mut c_void);
 
 /// `QEMU_PLUGIN_CB_NO_REGS`: the callback reads no registers.
 pub const NO_REGISTERS: c_int = 0;
-/// `QEMU_PLUGIN_MEM_RW`. The narrower filters do not work: 7.2 gives loads to callbacks registered for
-/// stores.
+/// `QEMU_PLUGIN_MEM_RW`. Narrower filters fail: 7.2 gives loads to callbacks registered for stores.
 pub const READS_AND_WRITES: c_int = 3;
 
 /// Looks up a function of QEMU, or of a library that it is linked with.

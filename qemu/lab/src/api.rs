@@ -75,9 +75,7 @@ isotherm_qemu_api::api! {
     read_register = c"qemu_plugin_read_register": fn(*mut c_void, *mut ByteArray) -> c_int;
     read_memory = c"qemu_plugin_read_memory_vaddr": fn(u64, *mut ByteArray, usize) -> bool;
     new_bytes = c"g_byte_array_new": fn() -> *mut ByteArray;
-    /// GLib's function: cuts or extends an array.
     resize_bytes = c"g_byte_array_set_size": fn(*mut ByteArray, c_uint) -> *mut ByteArray;
-    /// Adds to a counter whenever a block runs.
     count_block = c"qemu_plugin_register_vcpu_tb_exec_inline_per_vcpu": fn(*mut Block, c_int, Counter, u64);
     on_instruction = c"qemu_plugin_register_vcpu_insn_exec_cb":
         fn(*mut Instruction, BlockCallback, c_int, *mut c_void);

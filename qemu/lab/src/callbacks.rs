@@ -57,8 +57,7 @@ extern "C" fn translated(_: PluginId, block: *mut Block) {
     }
 }
 
-/// Watches the block's last instruction if it may return to user mode; such an instruction always ends a
-/// block.
+/// Watches the block's last instruction if it may return to user mode; such an instruction ends a block.
 fn watch_return(plugin: &Plugin, block: *mut Block, length: usize) {
     let api = &plugin.api;
     let Some(last) = length.checked_sub(1) else { return };

@@ -37,8 +37,7 @@ impl Guest {
         Some(Self { buffer, kernel_base: register(c"k_gs_base")?, page_tables: register(c"cr3")? })
     }
 
-    /// Returns the process that runs user-mode code on this vCPU, and its task's address if known. Called by
-    /// a callback of this vCPU.
+    /// Returns the process whose user-mode code runs, and its task's address if known; in a callback of this vCPU.
     pub(crate) fn process(&self, api: &Api, mailbox: Option<&Mailbox>) -> (Process, Option<u64>) {
         let known = mailbox.and_then(|mailbox| {
             let task = self.task(api, mailbox)?;
@@ -97,7 +96,6 @@ impl Guest {
         unsafe { (api.read_memory)(address, self.buffer.as_ptr(), N) }.then(|| self.taken())?
     }
 
-    /// Returns the buffer's content if it has this length.
     fn taken<const N: usize>(&self) -> Option<[u8; N]> {
         // SAFETY: GLib keeps `length` valid bytes at `data`, or a null pointer.
         let bytes = unsafe {

@@ -8,14 +8,11 @@ use isotherm_machine::{CostModel, Profile, ProfileError};
 
 use crate::ranges::Ranges;
 
-/// Fault of a profiling device, to test its driver.
+/// Fault of a profiling device, to test its driver; see `NeoProfFault` of the lab.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// It states a version that does not exist.
     Version,
-    /// After some time all its registers read all ones.
     Vanishes,
-    /// After some time it reports the same hot page again and again.
     Stuck,
 }
 
@@ -35,7 +32,6 @@ pub(crate) struct NeoProfOptions {
 
 #[derive(Debug)]
 pub(crate) struct Options {
-    /// File of the shared memory.
     pub(crate) bar: PathBuf,
     pub(crate) result: PathBuf,
     pub(crate) profile: Profile,

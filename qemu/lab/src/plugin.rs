@@ -55,7 +55,6 @@ impl Plugin {
         self.model.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the counter of each vCPU's instructions.
     pub(crate) fn instructions(&self) -> Counter {
         Counter { scoreboard: self.scoreboard, offset: 0 }
     }

@@ -10,8 +10,7 @@ pub(crate) struct Ranges {
 }
 
 impl Ranges {
-    /// Parses `START-END`, several joined by `+`; END is the first address after the range. Numbers are
-    /// decimal, or hexadecimal after `0x`.
+    /// Parses `START-END` (decimal or `0x`, END excluded), several joined by `+`.
     pub(crate) fn parse(text: &str) -> Option<Vec<Range<u64>>> {
         text.split('+')
             .map(|part| {

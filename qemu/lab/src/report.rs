@@ -11,7 +11,6 @@ use crate::history::History;
 use crate::neoprof::Uses;
 use crate::options::Options;
 
-/// Maximum number of finished phases kept.
 const MAX_PHASES: usize = 256;
 
 #[derive(Debug, Serialize)]
@@ -24,7 +23,6 @@ pub(crate) struct Report {
     tiers: Vec<Tier>,
     /// Whether the cost model knows dependences between misses; if not, all of a window overlap.
     dependence: bool,
-    /// Oldest phases, dropped because there were too many.
     dropped_phases: u64,
     phases: Vec<Phase>,
 }
@@ -63,7 +61,6 @@ pub(crate) struct Phase {
     pub(crate) accesses: u64,
     /// Instructions of user-mode code that is followed.
     pub(crate) instructions: u64,
-    /// Misses at addresses of no tier.
     pub(crate) elsewhere: u64,
     /// Fraction of the misses that the first tier served; 0 without misses.
     hit_ratio: f64,
@@ -79,7 +76,6 @@ impl Phase {
         Self { epoch, ..Self::default() }
     }
 
-    /// Adds the counts that are kept elsewhere.
     pub(crate) fn finish(
         self,
         snapshot: &Snapshot,

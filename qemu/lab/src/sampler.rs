@@ -53,8 +53,7 @@ impl Sampler {
         Some(self.periods[event])
     }
 
-    /// Returns the misses until the next sample, at least 1: the period, dithered by an eighth as in the
-    /// simulator.
+    /// Returns the misses until the next sample, at least 1: the period, dithered by an eighth.
     fn countdown(&mut self, event: usize) -> u64 {
         let period = self.periods[event];
         let dither = if self.exact { 0 } else { period / 8 };

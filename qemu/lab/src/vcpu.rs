@@ -18,11 +18,9 @@ use crate::plugin::Plugin;
 
 /// Maximum number of vCPUs: a record numbers as many.
 pub(crate) const MAX: usize = 128;
-/// Marks the absence of a line.
 const NONE: u64 = u64::MAX;
 /// Shift of the process in a line's number, above those of user memory: 47 bits less 6.
 const PROCESS_SHIFT: u32 = 47 - LINE_SHIFT;
-/// Bits of the process there.
 const PROCESS_BITS: u64 = (1 << 22) - 1;
 /// Last offset in a line at which an access surely ends in that line: none is longer than 16 bytes.
 const SAFE: u64 = 48;
@@ -37,10 +35,8 @@ struct Running {
     tag: u64,
 }
 
-/// A guest's processor.
 #[repr(align(128))]
 pub(crate) struct Vcpu {
-    /// Last line touched.
     line: u64,
     accesses: u64,
     /// Whether `running` is up to date.
@@ -135,8 +131,7 @@ impl Vcpu {
         }
     }
 
-    /// Returns whether code that is not followed has used a register of the profiling device, which then
-    /// notes the use.
+    /// Returns whether code that is not followed has used a register of the profiling device; notes the use.
     fn uses_register(&mut self, plugin: &Plugin, access: u32, address: u64, store: bool) -> bool {
         let page = address >> 12;
         let plain = &mut self.plain[page as usize % PLAIN];

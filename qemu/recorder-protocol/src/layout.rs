@@ -11,9 +11,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64};
 
 use isotherm_core::cache::{Geometry, LINE_SHIFT};
 
-/// First eight bytes of a pool.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"isopool1");
-/// Bytes before the slot table.
 pub const HEADER_BYTES: usize = 4096;
 pub const SLOT_BYTES: usize = size_of::<Slot>();
 /// Number of slots, and of chunks.
@@ -90,7 +88,6 @@ pub mod state {
     pub const FREE: u32 = 0;
     /// A plugin is filling in the slot.
     pub const CLAIMED: u32 = 1;
-    /// A plugin is writing records.
     pub const OPEN: u32 = 2;
     pub const FULL: u32 = 3;
 }

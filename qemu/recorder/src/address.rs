@@ -4,8 +4,7 @@ use iced_x86::{Code, CodeSize, Instruction, InstructionInfo, Mnemonic, Register,
 
 use crate::summary::writes;
 
-/// Address as a distance from a sum of unknown register values. Two addresses with the same sum are as far
-/// apart as their distances.
+/// Address as a distance from a sum of unknown register values; addresses compare where their sums are equal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Address {
     pub(crate) sum: Sum,
@@ -68,8 +67,7 @@ impl Registers {
         }
     }
 
-    /// Carries the contents through an instruction. A written register gets a new value or a known distance
-    /// from an old one.
+    /// Carries the contents through an instruction: a written register gets a new value or a known distance.
     pub(crate) fn execute(&mut self, instruction: &Instruction, info: &InstructionInfo) {
         let before = self.contents;
         for used in info.used_registers() {

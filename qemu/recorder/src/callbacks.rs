@@ -129,8 +129,7 @@ fn inspect(
     }
 }
 
-/// Registers a call with each instruction that reports accesses, and one with the block unless an access
-/// announces it.
+/// Registers calls for the instructions that report accesses, and for the block unless an access announces it.
 fn attach<const TRACKED: bool>(
     recorder: &Recorder,
     block: *mut Block,
@@ -201,8 +200,7 @@ extern "C" fn alone<const TRACKED: bool>(index: c_uint, access: u32, address: u6
     }
 }
 
-/// Makes the accesses of `teller`'s group in program order; the lowest is at `address`. With `HITS` all hit
-/// in the filter.
+/// Makes the accesses of a group in program order; the lowest is at `address`. With `HITS` all hit the filter.
 #[inline(never)]
 extern "C" fn replay<const TRACKED: bool, const HITS: bool>(index: c_uint, address: u64, teller: &Summary) {
     let Some(recorder) = recorder::get() else { return };

@@ -141,8 +141,7 @@ impl Tracker {
         if taint < self.oldest { 0 } else { taint }
     }
 
-    /// Numbers a miss of `line` at instruction `position`. Returns its distance to the miss that it depends
-    /// on, or 0.
+    /// Numbers a miss at instruction `position`. Returns its distance to the miss that it depends on, or 0.
     pub(crate) fn miss(&mut self, instruction: &Summary, line: u64, position: u64) -> u8 {
         if self.latest == u32::MAX - 1 {
             *self = Self::default();
@@ -188,8 +187,7 @@ impl Tracker {
         if found == tag { taint } else { self.in_flight(address >> 6) }
     }
 
-    /// Returns whether the value at `address` may be tainted inside the window: rarely, which spares the
-    /// large table.
+    /// Returns whether the value may be tainted inside the window: rarely, which spares the large table.
     #[inline]
     fn is_suspect(&self, address: u64) -> bool {
         self.stored.max(self.in_flight(address >> 6)) >= self.oldest

@@ -114,8 +114,7 @@ fn changes_user(path: &Path) -> bool {
     (set(libc::S_ISUID) && file.uid() != user) || (set(libc::S_ISGID) && file.gid() != group)
 }
 
-/// Reads a guest's null-terminated array of strings: empty where the array is null, `None` where it is
-/// unreadable.
+/// Reads a guest's null-terminated array of strings: empty for a null array, `None` for an unreadable one.
 fn strings(array: u64) -> Option<Vec<OsString>> {
     let mut found = Vec::new();
     for index in 0..MAX as u64 {

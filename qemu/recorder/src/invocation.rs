@@ -53,8 +53,7 @@ impl Invocation {
         CString::new(self.qemu.as_os_str().as_bytes()).ok()
     }
 
-    /// Returns QEMU's arguments and environment to run `resolved` with `environment` in place of process
-    /// `previous`.
+    /// Returns QEMU's arguments and environment to run `resolved` in place of process `previous`.
     pub(crate) fn again(
         &self,
         resolved: Resolved,

@@ -67,8 +67,7 @@ impl Pool {
         self.header().stop.load(Ordering::Relaxed) != 0 || self.abandoned.load(Ordering::Relaxed)
     }
 
-    /// Claims a free chunk, and waits for one while the recorder lives. Returns `None` when recording has
-    /// stopped.
+    /// Claims a free chunk, and waits for one while the recorder lives; `None` when recording has stopped.
     pub(crate) fn claim(&self, writer: Writer, content: u32, base: u64) -> Option<Chunk> {
         let (mut waited, mut heartbeat) = (Duration::ZERO, self.header().heartbeat.load(Ordering::Relaxed));
         while !self.stopped() {

@@ -80,9 +80,7 @@ impl Default for Summarizer {
 }
 
 impl Summarizer {
-    /// Summarizes the block's next instruction, which `bytes` encode at `address`.
-    ///
-    /// Bytes that do not decode count as an instruction that may do anything, with no registers.
+    /// Summarizes the block's next instruction. Bytes that do not decode may do anything, with no registers.
     pub(crate) fn summarize(&mut self, bytes: &[u8], address: u64) -> Found {
         let instruction = Decoder::with_ip(64, bytes, address, DecoderOptions::NONE).decode();
         if instruction.is_invalid() {

@@ -17,8 +17,7 @@ use isotherm_recorder_protocol::layout::kind;
 /// More vCPUs than one process can have at once (`vm.max_map_count` and `threads-max` are far below).
 const VCPUS: usize = 1 << 16;
 
-/// In place, not behind pointers, since every access looks its vCPU up. Memory that no vCPU uses is never
-/// touched.
+/// In place, since every access looks its vCPU up. Memory that no vCPU uses is never touched.
 static TABLE: [Place; VCPUS] = [const { Place(UnsafeCell::new(Vcpu::new())) }; VCPUS];
 static USED: AtomicU32 = AtomicU32::new(0);
 
@@ -166,8 +165,7 @@ impl Vcpu {
         }
     }
 
-    /// Touches a line in the filter, and in the shared cache if the filter does not hold it. Returns whether
-    /// neither held it.
+    /// Touches a line in the filter and, if that does not hold it, in the shared cache; returns whether neither did.
     #[inline(always)]
     fn misses(&mut self, recorder: &Recorder, line: u64) -> bool {
         !self.filter.touch(line) && !recorder.cache.touch(line)

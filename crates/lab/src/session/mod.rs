@@ -21,7 +21,6 @@ use crate::{LabError, initramfs, packed};
 mod streams;
 use streams::Streams;
 
-/// Time between two looks at a running guest.
 const LOOK: Duration = Duration::from_millis(20);
 /// Time for QEMU to end by itself once it is told to.
 const GRACE: Duration = Duration::from_secs(5);
@@ -49,7 +48,6 @@ pub struct SessionOptions {
 pub struct Ended {
     /// Program's exit status; 128 + the signal's number if one ended it.
     pub status: u8,
-    /// Time from the start of QEMU to its end.
     pub elapsed: Duration,
 }
 

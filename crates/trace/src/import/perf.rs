@@ -34,8 +34,7 @@ pub struct PerfOptions {
 }
 
 impl Default for PerfOptions {
-    /// Returns 100 instructions, for the 10 misses per thousand instructions of memory-bound programs, and
-    /// misses only.
+    /// Returns 100 instructions, as of programs with 10 misses per thousand, and misses only.
     fn default() -> Self {
         Self { instructions_per_event: 100, misses_only: true }
     }
@@ -174,8 +173,7 @@ fn memory_report(text: &str) -> Option<Sample<'_>> {
     Some(Sample { command: "", process, thread, period: 1, address, source, event: "" })
 }
 
-/// Reads a line of `perf script`. The command may hold spaces and digits, so every word is tried as the
-/// process.
+/// Reads a line of `perf script`. The command may hold spaces and digits, so each word is tried as the process.
 fn script(text: &str) -> Option<Sample<'_>> {
     let starts = text.split_whitespace().map(|word| word.as_ptr().addr() - text.as_ptr().addr());
     starts.take(16).find_map(|start| script_from(text, start))

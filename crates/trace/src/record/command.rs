@@ -43,8 +43,7 @@ pub(super) fn prepare(options: &RecordOptions) -> Result<Prepared, RecordError> 
 }
 
 impl Prepared {
-    /// Returns the command that records into the pool at the absolute path `pool`, with inherited standard
-    /// streams.
+    /// Returns the command that records into the pool at the absolute path `pool`.
     pub(super) fn command(&self, pool: &Path) -> Command {
         let mut command = match &self.setarch {
             None => Command::new(&self.qemu),
@@ -72,8 +71,7 @@ impl Prepared {
     }
 }
 
-/// Passes `LD_*` variables to the program's loader instead of QEMU's. QEMU splits values at commas, so those
-/// stay.
+/// Passes `LD_*` variables to the program's loader, not QEMU's, except values with commas: QEMU splits there.
 fn pass_loader_variables(command: &mut Command) {
     for (name, value) in std::env::vars_os() {
         if name.as_bytes().starts_with(b"LD_") && !value.as_bytes().contains(&b',') {

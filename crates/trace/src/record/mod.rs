@@ -59,8 +59,7 @@ pub struct RecordOptions {
 }
 
 impl RecordOptions {
-    /// Makes settings for `command` and `output`: a cache of 2 MiB with 16 ways, dependences followed, no
-    /// bounds.
+    /// Makes settings with a cache of 2 MiB in 16 ways, dependences followed, no bounds.
     pub fn new(command: Vec<OsString>, output: impl Into<PathBuf>) -> Self {
         Self {
             command,
@@ -157,8 +156,7 @@ pub enum RecordError {
 }
 
 impl RecordError {
-    /// Returns the exit code that a shell user expects: 127 not found, 126 not executable, 2 misuse, 1
-    /// otherwise.
+    /// Returns a shell's exit code: 127 not found, 126 not executable, 2 misuse, 1 otherwise.
     pub fn exit_code(&self) -> i32 {
         match self {
             Self::NotFound { .. } => 127,

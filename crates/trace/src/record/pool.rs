@@ -110,8 +110,7 @@ impl Pool {
         self.file.write_all_at(&[1], offset_of!(Header, stop) as u64)
     }
 
-    /// Takes what the plugins wrote since the previous round. Returns the messages, and whether a chunk was
-    /// full.
+    /// Takes what the plugins wrote since. Returns the messages, and whether a chunk was full.
     pub(super) fn drain(&mut self, round: Round, merge: &mut Merge) -> io::Result<(Vec<Message>, bool)> {
         self.heartbeat += 1;
         self.file.write_all_at(&self.heartbeat.to_le_bytes(), offset_of!(Header, heartbeat) as u64)?;

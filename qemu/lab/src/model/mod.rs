@@ -24,7 +24,6 @@ const REPORT_BLOCKS: u64 = 4096;
 /// Shared memory, which lives as long as QEMU.
 pub(crate) type Memory = &'static [AtomicU64];
 
-/// Miss of the last-level cache.
 pub(crate) struct Missed {
     pub(crate) vcpu: u16,
     pub(crate) process: Process,
@@ -47,7 +46,6 @@ pub(crate) struct Stretch {
     pub(crate) rest: u64,
 }
 
-/// State that all vCPUs share.
 pub(crate) struct Model {
     cache: Cache,
     options: Options,
@@ -146,8 +144,7 @@ impl Model {
         self.followed.has(process, parent).then(|| self.accounts.number(process))
     }
 
-    /// Looks a line up in the last-level cache and brings it in. The upper bits of the line's number are its
-    /// process.
+    /// Looks a line up in the cache and brings it in. The upper bits of the line's number are its process.
     #[inline]
     pub(crate) fn touch(&mut self, line: u64) -> bool {
         self.cache.touch(line)
@@ -298,7 +295,6 @@ impl Model {
         phase.finish(&snapshot, &self.counters, &self.accounts, history)
     }
 
-    /// Writes the results up to now.
     pub(crate) fn write_report(&mut self) {
         let phase = self.finished_phase();
         self.report.write(&self.options.result, phase);

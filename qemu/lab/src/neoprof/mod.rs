@@ -53,7 +53,6 @@ pub(crate) struct Uses {
     dropped: u64,
 }
 
-/// NeoProf in front of the last tier.
 pub(crate) struct NeoProf {
     device: Box<dyn Device + Send>,
     sizes: Parameters,
@@ -79,10 +78,7 @@ pub(crate) struct NeoProf {
 }
 
 impl NeoProf {
-    /// Makes a profile's device after power-on, by its model or by the simulated hardware in `library`.
-    ///
-    /// # Errors
-    /// If it cannot have these sizes, or the library cannot be used.
+    /// Makes a profile's device after power-on: its model, or the simulated hardware in `library`.
     pub(crate) fn new(
         profile: &DeviceProfile,
         library: Option<&Path>,
@@ -126,8 +122,7 @@ impl NeoProf {
         Ok(neoprof)
     }
 
-    /// Passes a miss at a physical address at modelled time `now_ns`: a read of the line, and a write-back of
-    /// a store's.
+    /// Passes a miss at modelled time `now_ns`: a read of the line, and a write-back of a store's.
     #[inline]
     pub(crate) fn pass(&mut self, physical: u64, store: bool, now_ns: impl FnOnce() -> u64) {
         let Some(page) = self.page(physical) else { return };
@@ -155,8 +150,7 @@ impl NeoProf {
         None
     }
 
-    /// Sends the collected requests to the device, and the cycles in which nothing passed. Requests beyond
-    /// the clock's cycles use up later ones.
+    /// Sends the collected requests and the idle cycles. Requests beyond the clock's cycles use up later ones.
     fn settle(&mut self, now_ns: u64) {
         self.device.accesses(&self.requests);
         self.cycles += self.requests.len() as u64;
@@ -174,7 +168,6 @@ impl NeoProf {
         self.uses = Uses { rtl: self.uses.rtl, ..Uses::default() };
     }
 
-    /// Returns the use since the phase began.
     pub(crate) fn uses(&mut self) -> Uses {
         let DeviceProfile { read, write, .. } = self.profile;
         self.uses.register_ns = self.uses.register_reads * read.0 + self.uses.register_writes * write.0;
