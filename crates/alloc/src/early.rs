@@ -11,7 +11,6 @@ use std::sync::atomic::Ordering::Relaxed;
 use crate::{regions, sys};
 
 static USED: AtomicUsize = AtomicUsize::new(0);
-/// Bytes with memory behind them.
 static COMMITTED: AtomicUsize = AtomicUsize::new(0);
 const STEP: usize = 256 << 10;
 /// Bytes before each block, which hold its size.
@@ -36,11 +35,7 @@ pub(crate) fn allocate(size: usize, alignment: usize) -> *mut c_void {
 }
 
 fn commit(start: usize, to: usize) -> bool {
-    let committed = COMMITTED.load(Relaxed);
-    if to <= committed {
-        return true;
-    }
-    let done = sys::commit(start, to);
+    let done = to <= COMMITTED.load(Relaxed) || sys::commit(start, to);
     if done {
         COMMITTED.fetch_max(to, Relaxed);
     }

@@ -43,7 +43,6 @@ pub(crate) unsafe fn allocate(size: usize, registers: Registers) -> *mut c_void 
     unsafe { allocate_slowly(size, QUANTUM, registers, false) }
 }
 
-/// Allocates a block of zeros, as [`allocate`] does.
 #[inline(always)]
 pub(crate) unsafe fn allocate_zeroed(size: usize, registers: Registers) -> *mut c_void {
     if size > classes::LARGEST {

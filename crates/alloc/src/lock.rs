@@ -32,7 +32,6 @@ impl<T> Lock<T> {
         }
     }
 
-    /// Releases what [`Lock::take`] took.
     pub(crate) fn release(&self) {
         self.held.store(false, Ordering::Release);
     }

@@ -116,7 +116,6 @@ pub(crate) fn sample_bytes() -> f64 {
     SAMPLE_IN_FORCE.load(Relaxed) as f64
 }
 
-/// Puts the options in force that are looked up later.
 pub(crate) fn put_in_force(options: &Options) {
     SAMPLE_IN_FORCE.store(options.sample_bytes, Relaxed);
     DEPTH_IN_FORCE.store(options.depth, Relaxed);

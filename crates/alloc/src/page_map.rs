@@ -1,8 +1,7 @@
 //! Map from each page of the regions to the free list of the blocks that start in it.
 //!
-//! Where a page holds blocks of one small class, `free` finds class and region by one load. The entry is
-//! written when a block is born; all blocks that start in a page share region and class, since jemalloc gives
-//! a run of pages to one class.
+//! `free` finds class and region by one load. The entry is written when a block is born; all blocks that
+//! start in a page share region and class, since jemalloc gives a run of pages to one class.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicU16, AtomicUsize};

@@ -1,9 +1,8 @@
 //! Chooses a context's region: of two that its hash names, the one with fewer contexts so far.
 //!
 //! About ten contexts of a program matter. With one choice among 32 regions, two of ten share a region in
-//! four programs of five, and hot objects share pages with cold ones; with two choices that is rare. All
-//! threads share the choices in a table without locks, which a signal handler or a fork can find in any
-//! state.
+//! four programs of five; with two choices that is rare. All threads share the choices in a table without
+//! locks, which a signal handler or a fork can find in any state.
 
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 use std::sync::atomic::{AtomicU32, AtomicU64};

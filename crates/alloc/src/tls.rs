@@ -1,8 +1,7 @@
 //! Each thread's word of thread-local memory: the address of its [`ThreadState`].
 //!
-//! Rust's `thread_local!` in a shared object calls `__tls_get_addr` each time. A preloaded library has its
-//! thread-local memory in the static block, where two loads find it (initial-exec model, "ELF Handling For
-//! Thread-Local Storage").
+//! Rust's `thread_local!` in a shared object calls `__tls_get_addr`. A preloaded library's word lies in the
+//! static block, where two loads find it (initial-exec model, "ELF Handling For Thread-Local Storage").
 
 use std::arch::{asm, global_asm};
 

@@ -13,7 +13,6 @@ use crate::tiers::{Server, Tier};
 /// Blocks by which threads' clocks may drift apart.
 const SLACK_BLOCKS: u64 = 16;
 
-/// A thread's pipeline and when it last ran.
 struct Thread {
     model: ThreadModel,
     /// Number of the last block in which it ran, from 1; 0 before the first.
@@ -37,7 +36,6 @@ pub struct Cores {
     timing: CoreTiming,
     cores: u64,
     threads: Vec<Thread>,
-    /// Threads that have run in the current block.
     active: Vec<u16>,
     cpu: Server,
     /// Lock of the page tables and LRU lists, taken by faults, arming and moves.
@@ -51,12 +49,12 @@ impl Cores {
     /// Creates idle cores for `threads` threads.
     pub fn new(profile: &Profile, threads: usize) -> Self {
         let timing = CoreTiming::new(&profile.core);
-        let thread = || Thread { model: ThreadModel::new(timing), block: 0, began: 0 };
+        let thread = |_| Thread { model: ThreadModel::new(timing), block: 0, began: 0 };
         Self {
             tiers: profile.tiers.iter().map(Tier::new).collect(),
             timing,
             cores: u64::from(profile.core.cores.max(1)),
-            threads: (0..threads).map(|_| thread()).collect(),
+            threads: (0..threads).map(thread).collect(),
             active: Vec::new(),
             cpu: Server::default(),
             lock: Server::default(),

@@ -34,10 +34,8 @@ pub struct MissCost {
     pub stall_ps: u64,
 }
 
-/// Charges misses on the cores and tiers of a profile, one by one.
-///
-/// Each thread has one core's pipeline. Clocks, bandwidth and loaded latency are updated every [`BLOCK`]
-/// misses and by [`Self::settle`].
+/// Charges misses on the cores and tiers of a profile, one by one. Each thread has one core's pipeline.
+/// Clocks, bandwidth and loaded latency are updated every [`BLOCK`] misses and by [`Self::settle`].
 pub struct CostModel {
     cores: Cores,
     block: usize,
@@ -47,9 +45,7 @@ impl CostModel {
     /// Maximum number of tiers of a profile.
     pub const MAX_TIERS: usize = limits::MAX_TIERS;
 
-    /// Creates an idle machine with `threads` threads.
-    ///
-    /// Returns `None` without threads or tiers, and above [`Self::MAX_TIERS`].
+    /// Creates an idle machine; `None` without threads or tiers, and above [`Self::MAX_TIERS`].
     pub fn new(profile: &Profile, threads: u16) -> Option<Self> {
         let valid = (1..=Self::MAX_TIERS).contains(&profile.tiers.len()) && threads > 0;
         valid.then(|| {

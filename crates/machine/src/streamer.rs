@@ -16,7 +16,6 @@ const PAGES: usize = 32;
 const PER_REQUEST: usize = 2;
 /// Lines that it runs ahead of the request.
 const AHEAD: i8 = 20;
-/// Lines of a page of 4 KiB.
 const LINES: i8 = 64;
 
 /// Position of an access in the whole stream and among its thread's accesses.
@@ -28,12 +27,10 @@ pub struct Position {
     pub of_thread: u32,
 }
 
-/// A watched page.
 #[derive(Debug, Clone)]
 struct Page {
     /// Bit N: line N was prefetched and not requested yet.
     brought: u64,
-    /// Line of the last request.
     last: i8,
     /// 1 or -1 in a stream, 0 before there is one.
     direction: i8,
@@ -77,11 +74,9 @@ impl Default for Streamer {
 }
 
 impl Streamer {
-    /// Handles a thread's request for a line: its address in `process` divided by 64.
-    ///
-    /// Returns the distance in the thread's accesses to the one that prefetched the line, at most 255; 0 if
-    /// none did. Calls `useless` with the index of the triggering access for each prefetched line that was
-    /// never used.
+    /// Handles a request for a line (its address divided by 64). Returns the distance in the thread's
+    /// accesses to the one that prefetched it, at most 255; 0 for none. Calls `useless` with the index of the
+    /// triggering access of each line that was prefetched and never used.
     pub fn request(&mut self, process: u32, line: u64, at: Position, useless: &mut dyn FnMut(u32)) -> u8 {
         let key = u64::from(process) << 44 | line >> 6;
         let entry = self.entry(key, at, useless);
@@ -134,7 +129,6 @@ impl Streamer {
 }
 
 impl Page {
-    /// Continues, starts or ends the page's stream.
     fn follow(&mut self, line: i8) {
         let step = line - self.last;
         let goes_on =

@@ -98,7 +98,6 @@ pub struct ThreadModel {
     l2_registers: Slots,
     busy_until: [u64; MAX_TIERS],
     load_busy_until: [u64; MAX_TIERS],
-    /// Misses and stores so far.
     count: usize,
     store_count: usize,
     /// Number of the oldest miss within the last `reorder_window` instructions.
@@ -106,7 +105,6 @@ pub struct ThreadModel {
     position: u64,
     dispatch: u64,
     retire: u64,
-    /// The last miss that left the window.
     left: Miss,
 }
 

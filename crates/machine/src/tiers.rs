@@ -39,7 +39,6 @@ pub struct Tier {
     pub counters: TierCounters,
     /// Retirement stalls in picoseconds.
     pub stall_ps: u64,
-    /// Sum of the misses' latencies in picoseconds.
     occupancy_ps: u64,
     /// Time with a miss in flight, summed over threads, in picoseconds.
     pub busy_ps: u64,
@@ -79,10 +78,8 @@ impl Tier {
         }
     }
 
-    /// Counts one access. A store reads its line for ownership and writes it back later.
-    ///
-    /// A PMU counts no miss where the line was prefetched, even if it is still in flight: the access hits the
-    /// second-level cache or one of its registers.
+    /// Counts one access. A store reads its line for ownership and writes it back later. A PMU counts no miss
+    /// for a prefetched line, even in flight: it hits the second-level cache or one of its registers.
     #[inline]
     pub(crate) fn count(&mut self, store: bool, timing: Timing) {
         self.counters.bytes_read.0 += LINE_BYTES;
@@ -120,9 +117,8 @@ impl Tier {
         self.counters.bytes_read.0 += lines * LINE_BYTES;
     }
 
-    /// Ends a block: hands the bytes since the last one to the bandwidth servers and adapts the latency.
-    ///
-    /// `since` is the earliest start of the work, `elapsed` the block's program time; both in picoseconds.
+    /// Ends a block of `elapsed` program time, whose work began at `since` at the earliest, both in
+    /// picoseconds: hands its bytes to the bandwidth servers and adapts the latency.
     pub(crate) fn settle(&mut self, since: u64, elapsed: u64) {
         let bytes = (self.counters.bytes_read.0, self.counters.bytes_written.0);
         let own = transfer_time(bytes.0 - self.served.0, self.read_bandwidth);
@@ -141,7 +137,6 @@ impl Tier {
         }
     }
 
-    /// Returns how late the tier's transfers are at `now`, in picoseconds.
     pub(crate) fn late(&self, now: u64) -> u64 {
         self.reads.late(now).max(self.writes.late(now))
     }
@@ -176,7 +171,6 @@ fn pressure(profile: &TierProfile) -> f64 {
 
 /// Minimum share of a tier's time left to the program: memory controllers are fair to light users.
 const LEFT: f64 = 0.1;
-/// Weight of a block's load in the utilisation.
 const UTILISATION_GAIN: f64 = 0.1;
 /// Measured loaded-latency curves are flat up to half the bandwidth and steep near its end, as a cube is.
 const LOADED_LATENCY_POWER: i32 = 3;

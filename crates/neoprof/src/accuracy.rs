@@ -13,7 +13,6 @@ pub struct Accuracy {
     pub mean_error: f64,
 }
 
-/// Most lanes of a device.
 const MAX_LANES: usize = 4;
 
 /// Compares what `device` has counted since its reset with the exact `counts` of its pages, numbered from 0.

@@ -4,7 +4,6 @@ use std::collections::VecDeque;
 
 use crate::registers::{COUNTER_MAX, EMPTY};
 
-/// Hot pages that were not read yet.
 #[derive(Debug, Clone)]
 pub(crate) struct HotBuffer {
     pub(crate) pages: VecDeque<u64>,
@@ -29,7 +28,6 @@ impl HotBuffer {
         room
     }
 
-    /// Removes the oldest page; [`EMPTY`] if there is none.
     pub(crate) fn pop(&mut self) -> u64 {
         self.pages.pop_front().unwrap_or(EMPTY)
     }

@@ -4,11 +4,10 @@
 //! Splittable Pseudorandom Number Generators", 2014) started at the device's seed. The hardware XORs 32
 //! masked words in two pipeline stages; the model has a table of all 256 sums for each byte of the page.
 //!
-//! The words of the lowest bits, as many as an index has, form a triangle with ones on its diagonal. With
-//! words drawn freely the hash of a range of pages often has less than full rank: it leaves half of the
-//! entries untouched and maps two pages to each of the others, and the histogram no longer gives the error.
-//! In 6 draws on 32K consecutive pages (W = 16K, delta = 0.25) 43 % of the pages were beyond the bound. A
-//! triangle has full rank: W consecutive pages, aligned, meet W entries.
+//! The words of the lowest bits, as many as an index has, form a triangle with ones on its diagonal, which
+//! has full rank: W consecutive pages, aligned, meet W entries. Words drawn freely often have less, leave
+//! half of the entries untouched, and the histogram no longer gives the error: in 6 draws on 32K consecutive
+//! pages (W = 16K, delta = 0.25) 43 % of the pages were beyond the bound.
 
 use crate::Parameters;
 

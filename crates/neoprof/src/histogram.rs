@@ -7,7 +7,6 @@ use std::ops::RangeInclusive;
 
 use isotherm_core::{Bin, Histogram};
 
-/// Bins of equal width in a group.
 const GROUP: u32 = 8;
 
 /// Returns the bin of a count, of `bins`.
@@ -26,7 +25,6 @@ pub const fn bin_range(bin: u32, bins: u32, counter_max: u32) -> RangeInclusive<
     low..=if high < counter_max { high } else { counter_max }
 }
 
-/// Returns the lowest count of a bin.
 const fn lowest(bin: u32) -> u32 {
     let group = bin / GROUP;
     ((bin % GROUP + GROUP) << group) - GROUP

@@ -6,10 +6,8 @@
 
 use crate::Parameters;
 
-/// Bits of a word of hot bits.
 const WORD: usize = u64::BITS as usize;
 
-/// Lanes of entries.
 #[derive(Debug, Clone)]
 pub(crate) struct Sketch {
     counters: Vec<u16>,
@@ -62,7 +60,6 @@ impl Sketch {
         })
     }
 
-    /// Returns whether all entries have their hot bit set.
     pub(crate) fn is_marked<const LANES: usize>(&self, indices: [u32; LANES]) -> bool {
         self.bits(indices).all(|(word, bit)| self.hot[word] & bit != 0)
     }

@@ -1,9 +1,8 @@
 //! Time that a run takes to adapt after its hot set changed (HybridTier, Table 3).
 //!
-//! Runs from the change until the hit ratio of loads is first within 1 % of its steady state, the median of
-//! the run's last tenth. The paper measures a request's median latency; the simulator sees accesses, so hits
-//! stand for it. A running median keeps noise from ending the search early. The search starts where that
-//! median no longer includes intervals before the change.
+//! From the change until the running median of loads' hit ratio is first within 1 % of its steady state, the
+//! median of the run's last tenth. Hits stand for the paper's latency of requests, which the simulator lacks.
+//! The search starts where the running median no longer includes intervals before the change.
 
 use crate::outcome::{Outcome, Point};
 

@@ -20,7 +20,6 @@ const FILES: [(&str, &str); 5] = figures!["freqtier", "hybridtier", "jenga", "ne
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Paper {
-    /// Kebab-case name, with which the ids of its comparisons begin.
     pub name: String,
     pub title: String,
     pub machine: String,
@@ -40,7 +39,6 @@ pub struct Paper {
 /// Name that stands for every workload of the registry.
 pub(crate) const EVERY: &str = "*";
 
-/// A workload of a paper in our terms.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WorkloadRef {

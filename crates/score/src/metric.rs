@@ -64,10 +64,8 @@ impl Metric {
         if self == Self::Adaptation { 1000 } else { isotherm_sim::INTERVALS }
     }
 
-    /// Returns the value of a run without its first share `after`; for adaptation, the hot set changes at
-    /// `change_at`.
-    ///
-    /// Infinite if a steady state is not reached; `None` if the run does not tell.
+    /// Returns the value of a run without its first share `after`, where the hot set changes at `change_at`:
+    /// infinite if a steady state is not reached, `None` if the run does not tell.
     pub(crate) fn of(self, outcome: &Outcome, after: f64, change_at: Option<f64>) -> Option<f64> {
         let pages = |count: u64| 100.0 * count as f64 / outcome.pages.max(1) as f64;
         Some(match self {

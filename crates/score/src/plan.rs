@@ -39,22 +39,20 @@ impl Request {
     pub fn new(paper: Option<&str>, only: Option<&str>, mode: Mode) -> Result<Self, UnknownName> {
         let mut wanted = papers();
         if let Some(name) = paper {
-            let names: Vec<String> = wanted.iter().map(|paper| paper.name.clone()).collect();
-            wanted.retain(|paper| paper.name == name);
-            if wanted.is_empty() {
-                return Err(UnknownName::new("paper", name, names.iter().map(String::as_str)));
+            if wanted.iter().all(|paper| paper.name != name) {
+                return Err(UnknownName::new("paper", name, wanted.iter().map(|paper| paper.name.as_str())));
             }
+            wanted.retain(|paper| paper.name == name);
         }
         if let Some(id) = only {
-            let ids: Vec<String> = ids(&wanted).map(str::to_owned).collect();
+            if ids(&wanted).all(|known| known != id) {
+                return Err(UnknownName::new("comparison", id, ids(&wanted)));
+            }
             for paper in &mut wanted {
                 paper.comparison.retain(|comparison| comparison.id == id);
                 paper.effect.retain(|effect| effect.id == id);
             }
             wanted.retain(|paper| !paper.comparison.is_empty() || !paper.effect.is_empty());
-            if wanted.is_empty() {
-                return Err(UnknownName::new("comparison", id, ids.iter().map(String::as_str)));
-            }
         }
         Ok(Self { papers: wanted, mode, partial: paper.or(only).is_some(), noise: only.is_none() })
     }
@@ -67,7 +65,6 @@ fn ids(papers: &[Paper]) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The runs that a request needs, each once.
 #[derive(Debug)]
 pub struct Plan {
     pub(crate) runs: BTreeSet<RunKey>,

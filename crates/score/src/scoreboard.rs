@@ -8,7 +8,6 @@ use crate::metric::Metric;
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Scoreboard {
     pub version: String,
-    /// Whether streams were shorter and sizes fewer.
     pub quick: bool,
     pub partial: bool,
     pub seed: u64,
@@ -45,7 +44,6 @@ pub struct PaperScore {
     pub title: String,
     pub machine: String,
     pub sizes: String,
-    /// Share of each run that is left out.
     pub after: f64,
     pub after_why: String,
     pub tally: Tally,
@@ -64,7 +62,6 @@ pub struct Scored {
     pub machine: String,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub huge: bool,
-    /// Share of each run that is left out.
     pub after: f64,
     /// Values that differ by less than this share are a tie.
     pub margin: f64,
@@ -83,7 +80,6 @@ pub struct Scored {
     pub gains: Vec<Gain>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub orderings: Vec<Judged>,
-    /// Evidence that the orderings refer to by index.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub evidence: Vec<Proof>,
     pub tally: Tally,

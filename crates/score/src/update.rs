@@ -3,7 +3,6 @@
 use crate::figures::{Paper, papers};
 use crate::scoreboard::{PaperScore, Scoreboard, Tally, Updated};
 
-/// Why a board cannot take a part of another.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the scoreboard there is of {there}, this part of {here}; run all of it, or the part as the board was run"

@@ -9,7 +9,6 @@ use crate::plan::Mode;
 use crate::run::Results;
 use crate::stalls::Case;
 
-/// A paper, its results, and the other conditions of a run.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Values<'a> {
     pub(crate) paper: &'a Paper,

@@ -149,7 +149,6 @@ impl Belady {
     }
 }
 
-/// Removes the page whose next use is last. Entries of pages used meanwhile are stale and dropped.
 fn evict_latest(latest: &mut BinaryHeap<(u32, u32)>, resident: &mut [u32]) {
     while let Some((next, page)) = latest.pop() {
         if resident[page as usize] == next {

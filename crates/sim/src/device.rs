@@ -12,14 +12,12 @@ use isotherm_neoprof::{Device, Model, Parameters, Registers, Request, read_histo
 pub(crate) struct Devices {
     devices: Vec<TierDevice>,
     cost: (Nanos, Nanos),
-    /// Whether the next reading shall carry reports.
     report: bool,
 }
 
 #[derive(Debug)]
 struct TierDevice {
     model: Counted<Model>,
-    /// Requests since the last block.
     requests: Vec<Request>,
     cycle_ps: f64,
     cycles: u64,
@@ -75,7 +73,6 @@ impl Devices {
         Some(Self { devices, cost: (profile.read, profile.write), report: false })
     }
 
-    /// Passes on an access that `tier` serves.
     #[inline]
     pub(crate) fn pass(&mut self, tier: usize, page: u32, store: bool) {
         if let Some(device) = tier.checked_sub(1).and_then(|index| self.devices.get_mut(index)) {

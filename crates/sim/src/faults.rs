@@ -22,7 +22,6 @@ impl Faults {
         self.armed[page.index()] = now;
     }
 
-    /// Records the fault of an access to an armed page.
     pub(crate) fn take(&mut self, access: &Access, tier: usize, time: Nanos) {
         let page = PageId(access.page);
         self.threads[page.index()] = access.thread;

@@ -27,7 +27,6 @@ pub(crate) struct Migrations {
     pub(crate) bytes: Bytes,
 }
 
-/// The policy's counts at an interval's end.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct PolicyInterval {
     pub(crate) promotions: u64,
@@ -50,7 +49,6 @@ pub(crate) struct SimHost<'a> {
     reads_ahead: bool,
     profile: &'a Profile,
     costs: &'a Costs,
-    /// Sizes of the profiling devices, if the profile has any.
     device: Option<(&'a DeviceProfile, Parameters)>,
     page_size: PageSize,
     /// Bytes per second of one core that reads the fast tier in order: a line per miss register and latency.

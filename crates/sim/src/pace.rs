@@ -1,8 +1,7 @@
 //! Threads at their own pace: orders a stream's accesses by when each thread reaches them.
 //!
-//! A stream holds accesses in recorded order, and a replay keeps it: a fast thread waits for a slow one. That
-//! is right where threads wait for each other, and wrong where they are independent, as PACT's Fig. 1a has
-//! two threads that differ only in the latency that they hide.
+//! A replay keeps the recorded order: a fast thread waits for a slow one. That is wrong where threads are
+//! independent, as PACT's Fig. 1a has two that differ only in the latency that they hide.
 
 use isotherm_core::TierId;
 use isotherm_machine::{CoreTiming, Profile, ThreadModel};

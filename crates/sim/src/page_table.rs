@@ -4,7 +4,6 @@ use crate::lru::{List, Lru, Pass};
 use crate::page_walk::EntriesRead;
 use isotherm_core::{Allocation, MoveStatus, PageId, Pages, TierId};
 
-/// Marks a page that has not been touched yet.
 const UNMAPPED: u8 = 0x07;
 pub(crate) const TIER_MASK: u8 = 0x07;
 /// The accessed bit that reclaim reads: every access sets it, reclaim clears it.
@@ -17,7 +16,6 @@ const ARMED: u8 = 0x20;
 const SHADOWED: u8 = 0x40;
 /// Reclaim found the page referenced on its last look: the kernel's `PG_referenced`.
 pub(crate) const MARKED: u8 = 0x80;
-/// Bits that a page keeps when it moves.
 const KEPT: u8 = REFERENCED | ACCESSED | MARKED;
 
 /// Returns whether an access faults in the state that [`Locator::serve`] returned.
@@ -39,7 +37,6 @@ pub(crate) trait Locator {
     /// Reports the stall in picoseconds of the access to `page` just served.
     fn stalled(&mut self, _page: u32, _store: bool, _stall: u64) {}
 
-    /// Begins an interval with access number `first_access`.
     fn interval(&mut self, _first_access: usize) {}
 }
 
@@ -156,7 +153,6 @@ impl PageTable {
         }
     }
 
-    /// Moves one page, as `move_pages(2)` does.
     pub(crate) fn relocate(&mut self, page: PageId, to: TierId) -> MoveStatus {
         let status = self.may_move(page, to);
         let (MoveStatus::Moved, Some(from)) = (status, self.tier_of(page)) else { return status };
@@ -193,7 +189,6 @@ impl PageTable {
         }
     }
 
-    /// Returns whether `tier` holds a valid copy of the page.
     pub(crate) fn has_shadow(&self, page: PageId, tier: TierId) -> bool {
         let state = self.state[page.index()];
         state & SHADOWED != 0 && (state & TIER_MASK) + 1 == tier.0

@@ -1,10 +1,8 @@
 //! Counts the page-table entries that a walk reads. A table without mapped pages does not exist: one entry of
 //! the level above skips it.
 
-/// Entries of one page table.
 pub(crate) const PAGES_PER_TABLE: u64 = 512;
 
-/// Counts the entries of a walk in ascending order.
 #[derive(Debug, Default)]
 pub(crate) struct EntriesRead {
     /// Entries of the tables passed.

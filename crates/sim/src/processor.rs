@@ -170,7 +170,6 @@ impl<'a, L: Locator> Processor<'a, L> {
         });
     }
 
-    /// Returns the accesses that each tier's sampling event has counted.
     fn event_counts(&self) -> [u64; MAX_TIERS] {
         let stores = u64::from(self.sampler.request().stores);
         let mut counts = [0; MAX_TIERS];
@@ -180,7 +179,6 @@ impl<'a, L: Locator> Processor<'a, L> {
         counts
     }
 
-    /// Updates clocks, bandwidth, cores and sampling.
     fn end_block(&mut self, before: [u64; MAX_TIERS]) {
         let BlockEnd { elapsed, active } = self.cores.end_block();
         if let Some(devices) = &mut self.devices {
@@ -202,7 +200,6 @@ impl<'a, L: Locator> Processor<'a, L> {
         self.before = after;
     }
 
-    /// Starts new countdowns after the sampling request changed.
     pub(crate) fn restart_events(&mut self) {
         for countdowns in &mut self.countdowns {
             for (event, countdown) in countdowns.iter_mut().enumerate() {

@@ -18,7 +18,6 @@ use crate::{Charges, Interval, NamedRange, SimulateError, soar};
 /// Smallest ring at any scale: the program runs in blocks, and a block's samples must fit.
 const MIN_RING: u64 = 1024;
 
-/// Data shared by every replay of one stream.
 #[derive(Debug)]
 pub(crate) struct Replay<'a> {
     pub(crate) stream: &'a Stream,
@@ -26,14 +25,12 @@ pub(crate) struct Replay<'a> {
     pub(crate) ranges: &'a [NamedRange],
     pub(crate) seed: u64,
     pub(crate) scale: Scale,
-    /// Accesses in an interval of the timeline.
     pub(crate) interval_length: usize,
     /// Computed for the first bound that needs them.
     ranks: OnceLock<IntervalRanks>,
     next_uses: OnceLock<Vec<u32>>,
 }
 
-/// Counts and times at the end of a replay.
 pub(crate) struct Finished {
     pub(crate) end: Nanos,
     pub(crate) intervals: Vec<Interval>,
@@ -87,7 +84,6 @@ impl<'a> Replay<'a> {
         Belady::new(self.stream, self.next_uses.get_or_init(|| next_uses(self.stream)), fast)
     }
 
-    /// Replays under a bound with `fast` pages in the first tier.
     pub(crate) fn bound(&self, bound: Bound, fast: Pages) -> Finished {
         match bound {
             Bound::AllFast => self.fixed(true),

@@ -24,7 +24,6 @@ pub(crate) struct Sampler {
     request: Sampling,
     /// Current period of each event; 0 while off.
     periods: [u64; MAX_TIERS],
-    /// Accesses per nanosecond that each event counts.
     rates: [f64; MAX_TIERS],
     ring: VecDeque<Sample>,
     /// Number of first samples that have left the ring and take no room in it.
@@ -69,7 +68,6 @@ impl Sampler {
         self.request.rate != SamplingRate::Off
     }
 
-    /// Returns the event that counts accesses of `tier`.
     #[inline]
     pub(crate) fn event(&self, tier: usize) -> usize {
         if self.request.scope == SamplingScope::AllTiers { 0 } else { tier }

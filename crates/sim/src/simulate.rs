@@ -149,7 +149,6 @@ impl Sized<'_> {
         Ok(result)
     }
 
-    /// Fills in the bounds' results on the same stream and size.
     fn add_bounds(&self, result: &mut RunResult, policy: bool) {
         let accesses = result.timeline.iter().map(|interval| interval.accesses);
         let loads = result.timeline.iter().map(|interval| interval.loads);

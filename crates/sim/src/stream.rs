@@ -96,11 +96,9 @@ pub struct StreamBuilder {
     too_many_threads: bool,
 }
 
-/// A thread's core.
 #[derive(Debug, Default)]
 struct Core {
     streamer: Streamer,
-    /// Accesses of the thread so far.
     accesses: u32,
 }
 

@@ -19,7 +19,6 @@ pub struct NamedRange {
     pub bytes: Bytes,
 }
 
-/// Counts accesses on a grid of time and address.
 pub(crate) fn heatmap(stream: &Stream) -> Heatmap {
     let columns = COLUMNS.min(stream.accesses.len());
     let rows = ROWS.min(stream.pages.len());

@@ -34,7 +34,6 @@ pub(super) fn rule(module: &Module, address: usize) -> Option<Rule> {
     Some(row.ok().and_then(step).unwrap_or(Rule::Stop))
 }
 
-/// Returns the rule of a row, or `None` if the walk cannot follow it.
 fn step(row: &UnwindTableRow<usize, OnStack>) -> Option<Rule> {
     let CfaRule::RegisterAndOffset { register, offset } = row.cfa() else { return None };
     let from_frame_pointer = match *register {

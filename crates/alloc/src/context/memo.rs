@@ -1,9 +1,8 @@
 //! A thread's memory of contexts, which recognises a known context without unwinding.
 //!
-//! An entry holds a context's return addresses and their offsets from the stack pointer. A function about to
-//! return to an address has a frame whose size that address determines, unless the frame has a variable size.
-//! So if the first return address is the same, the second must lie at the same offset, and so on: if all
-//! match, unwinding would find this context again.
+//! An entry holds a context's return addresses and their offsets from the stack pointer. A return address
+//! determines its frame's size unless that is variable: if the first one is the same, the second must lie at
+//! the same offset, and so on. If all match, unwinding would find this context again.
 //!
 //! Reading stops at the first address that differs, so every word read is part of a frame. A function with a
 //! frame of variable size (`alloca`) may have had a larger frame when it was remembered; therefore nothing

@@ -2,11 +2,8 @@
 
 use super::{eh_frame, modules};
 
-/// Rule of code that has frame pointers and no description.
-///
-/// `push rbp; mov rbp, rsp` at a function's start puts the caller's frame pointer and the return address
-/// there (System V ABI, x86-64, "The Stack Frame"). The walk checks that the register points up the stack and
-/// at code.
+/// Rule of code that has frame pointers and no description: after `push rbp; mov rbp, rsp` (System V ABI,
+/// x86-64, "The Stack Frame"). The walk checks that the register points up the stack and at code.
 const FRAME_POINTER: Rule = Rule::Step { from_frame_pointer: true, bytes: 16, saved: 16 };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -15,11 +15,9 @@ use crate::{heap, library, regions, thread};
 
 type Block = *mut c_void;
 
-/// Exports functions that pass their arguments and their caller's registers to a target.
-///
-/// `$stack` and `$frame` are the argument registers after the function's own (System V ABI, x86-64,
-/// "Parameter Passing"); the target receives them as one [`Registers`], whose two words the ABI passes in two
-/// such registers.
+/// Exports functions that pass their arguments and their caller's registers to a target. `$stack` and
+/// `$frame` are the argument registers after the function's own, in which the ABI passes the two words of
+/// [`Registers`] (System V ABI, x86-64, "Parameter Passing").
 macro_rules! with_registers {
     ($($name:ident($($argument:ident: $type:ty),+) -> $result:ty, $stack:literal, $frame:literal => $target:path;)*) => {$(
         /// # Safety

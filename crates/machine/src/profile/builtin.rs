@@ -4,14 +4,12 @@ use isotherm_core::names::advice;
 
 use super::{Profile, ProfileError};
 
-/// Pairs each name with the text of its file in `machines/`.
 macro_rules! machines {
     ($($name:literal),+) => {
         &[$(($name, include_str!(concat!("../../../../machines/", $name, ".toml")))),+]
     };
 }
 
-/// Names and texts, in alphabetical order.
 const BUILTIN: &[(&str, &str)] =
     machines!["freqtier-cxl1", "freqtier-cxl2", "hybridtier", "jenga", "neomem", "pact"];
 

@@ -2,8 +2,6 @@
 
 use isotherm_core::Nanos;
 
-use super::fields::Field;
-
 /// A profile that cannot be used: one line that names the file or machine, the field and what was expected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
@@ -24,17 +22,11 @@ impl ProfileError {
         Self(format!("{}: unknown field {} of {section}; {advice}", one_line(file), shortened(field)))
     }
 
-    pub(super) fn invalid(file: &str, path: &str, text: &str, field: &Field) -> Self {
-        Self::unexpected(file, path, text, &field.quantity.expected())
-    }
-
-    /// The value is of another type or unit, or out of range.
     pub(super) fn unexpected(file: &str, field: &str, text: &str, expected: &str) -> Self {
         let (file, field, text) = (one_line(file), one_line(field), shortened(text));
         Self(format!("{file}: {field}: '{text}' is not {expected}"))
     }
 
-    /// A tier is faster than the one before it.
     pub(super) fn order(file: &str, tier: usize, latency: Nanos, before: Nanos) -> Self {
         Self(format!(
             "{}: tier.{tier}.latency: {latency} is below the {before} of the tier before; tiers stand \

@@ -9,13 +9,9 @@ use crate::limits::{REGISTER_BITS, WINDOW};
 pub(super) struct Field {
     /// `core`, `llc`, `tier`, `costs` or `device`.
     pub(super) section: &'static str,
-    /// Name in its section.
     pub(super) name: &'static str,
-    /// Unit and range.
     pub(super) quantity: Quantity,
-    /// Whether a profile may leave it out.
     pub(super) optional: bool,
-    /// One sentence.
     pub(super) help: &'static str,
     /// Reads it; the index is that of an existing tier. `None` if the number is not given.
     pub(super) get: fn(&Profile, usize) -> Option<f64>,
@@ -24,7 +20,6 @@ pub(super) struct Field {
 }
 
 impl Field {
-    /// Returns whether each tier has one.
     pub(super) fn of_tier(&self) -> bool {
         self.section == "tier"
     }
@@ -38,7 +33,6 @@ impl Field {
         }
     }
 
-    /// Returns the field at a path and its tier.
     pub(super) fn find(path: &str, tiers: usize) -> Option<(&'static Self, usize)> {
         let (section, rest) = path.split_once('.')?;
         let (tier, name) = match section {
@@ -57,13 +51,11 @@ impl Field {
 
 /// A type of numbers. All of them fit `f64` exactly: the quantities' ranges end below 2^53.
 trait Number {
-    /// Whether a profile may leave the number out.
     const OPTIONAL: bool = false;
     fn get(&self) -> Option<f64>;
     fn set(&mut self, value: f64);
 }
 
-/// Converts between a type of numbers and `f64`.
 macro_rules! number {
     ($($type:ty: $number:ident => $get:expr, $value:ident => $set:expr;)+) => {$(
         impl Number for $type {
@@ -99,7 +91,6 @@ impl<N: Number + Default> Number for Option<N> {
     }
 }
 
-/// Returns whether the number at a place is optional.
 const fn is_optional<N: Number>(_place: fn(&mut Profile, usize) -> &mut N) -> bool {
     N::OPTIONAL
 }
@@ -134,7 +125,6 @@ const REGISTERS: u32 = 1 << REGISTER_BITS;
 /// The time of one event; 0 switches its cost off.
 const COST: Quantity = Quantity::duration(0);
 
-/// Every number, section by section.
 pub(super) const FIELDS: &[Field] = fields! {
     core.cores = core.cores, Quantity::count(1, 4096),
         "Cores that the program and the tiering thread share.";

@@ -110,7 +110,6 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Reads one `{ value, source }`.
     fn number(&self, table: &Table, field: &Field, path: &str) -> Result<(f64, String), ProfileError> {
         let entry = table.get(field.name).ok_or_else(|| self.missing(path, &field.quantity.expected()))?;
         let entry = entry.as_table().ok_or_else(|| self.unexpected(path, entry, ENTRY))?;
@@ -122,7 +121,7 @@ impl Reader<'_> {
         let amount = field
             .quantity
             .parse(&text)
-            .ok_or_else(|| ProfileError::invalid(self.file, path, &text, field))?;
+            .ok_or_else(|| ProfileError::unexpected(self.file, path, &text, &field.quantity.expected()))?;
         Ok((amount, self.text(entry, &format!("{path}.source"), "where the number comes from")?))
     }
 

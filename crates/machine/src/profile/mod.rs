@@ -201,7 +201,7 @@ impl Profile {
         let amount = field
             .quantity
             .parse(value)
-            .ok_or_else(|| ProfileError::invalid(&self.name, path, value, field))?;
+            .ok_or_else(|| ProfileError::unexpected(&self.name, path, value, &field.quantity.expected()))?;
         self.assign(field, tier, amount, SET_BY_USER.into());
         Ok(())
     }

@@ -1,13 +1,11 @@
 //! Kinds of numbers in a profile: their units, ranges and text.
 
-/// A kind of number: its units and valid values.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Quantity {
     /// Name with its article: `a duration`.
     what: &'static str,
     /// Unit suffixes with their factors, smallest first.
     units: &'static [(&'static str, f64)],
-    /// Smallest and largest valid value, in the base unit.
     range: (f64, f64),
     /// Whether the base unit is indivisible.
     whole: bool,
@@ -26,12 +24,10 @@ const SIZE: &[(&str, f64)] = &[
 ];
 
 impl Quantity {
-    /// Returns a whole number from `low` to `high`.
     pub(super) const fn count(low: u32, high: u32) -> Self {
         Self { what: "a whole number", units: &[("", 1.0)], range: (low as f64, high as f64), whole: true }
     }
 
-    /// Returns a ratio from `low` to `high`.
     pub(super) const fn ratio(low: f64, high: f64) -> Self {
         Self { what: "a number", units: &[("", 1.0)], range: (low, high), whole: false }
     }
@@ -82,13 +78,11 @@ impl Quantity {
         format!("{}{name}", (value / factor * 1e9).round() / 1e9)
     }
 
-    /// Returns the smallest and the largest valid value.
     #[cfg(test)]
     pub(super) fn range(&self) -> (f64, f64) {
         self.range
     }
 
-    /// Describes the valid values, for an error or the documentation.
     pub(super) fn expected(&self) -> String {
         format!("{} from {} to {}", self.what, self.format(self.range.0), self.format(self.range.1))
     }

@@ -192,7 +192,6 @@ impl<'a> Criticality<'a> {
     }
 }
 
-/// A tier's counters and the model's stalls at one time.
 struct Reading {
     time: Nanos,
     loads: Window,
@@ -213,7 +212,6 @@ impl Reading {
         Self { time, loads, stall: Nanos(tier.load_stall_ps / 1000), bytes }
     }
 
-    /// Returns the counts from here to a later time.
     fn loads_until(&self, later: &Self) -> Window {
         Window {
             misses: later.loads.misses - self.loads.misses,

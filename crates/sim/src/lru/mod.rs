@@ -124,7 +124,6 @@ pub(crate) struct Pass {
 }
 
 impl Pass {
-    /// Creates a pass that shall free `wanted` pages of a tier.
     pub(crate) fn new(tier: TierId, wanted: Pages) -> Self {
         let priority = FIRST_PRIORITY + 1;
         Self { tier, wanted, priority, left: [0; 2], turn: [0; 2], scanned: 0, taken: 0 }

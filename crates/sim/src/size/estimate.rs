@@ -85,7 +85,6 @@ impl Estimate {
         Some((self.sizes[right.saturating_sub(1)], self.sizes[right]))
     }
 
-    /// Compares a full simulation with its expectation.
     pub(super) fn judge(&self, size: u64, slowdown: f64, limit: f64, page_shift: u32) -> FullRun {
         let Expected { slowdown: expected, low, high } = self.expect(size);
         FullRun {

@@ -76,8 +76,7 @@ impl SizeExperiment<'_> {
     }
 }
 
-/// Finds how much fast memory the input needs under each policy. Calls `done` after each replay, from any
-/// thread.
+/// Finds how much fast memory the input needs. Calls `done` after each replay, from any thread.
 ///
 /// # Errors
 /// A machine or policy that cannot be simulated.
@@ -124,7 +123,6 @@ pub fn size(
     })
 }
 
-/// Returns how many policies can be simulated in full; at least one.
 fn full_policies(input: &Input, experiment: &SizeExperiment<'_>) -> usize {
     let accesses = input.stream.accesses.len() as u64;
     let runs = FULL_ACCESSES / accesses.max(1);

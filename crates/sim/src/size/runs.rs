@@ -11,9 +11,7 @@ use crate::{INTERVALS, NamedRange, SimulateError};
 
 pub(super) struct Runs<'a> {
     replay: Replay<'a>,
-    /// Modelled time with all memory fast.
     pub(super) all_fast: Nanos,
-    /// Slowdown with all memory slow.
     pub(super) all_slow: f64,
 }
 
@@ -36,7 +34,6 @@ impl<'a> Runs<'a> {
         Ok(Self { replay, all_fast, all_slow })
     }
 
-    /// Returns the slowdown of a policy or bound with `fast` pages in the fast tier.
     pub(super) fn slowdown(
         &self,
         entry: &Entry,

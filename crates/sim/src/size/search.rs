@@ -6,7 +6,7 @@ use isotherm_policies::{Entry, Kind};
 use rayon::prelude::*;
 
 use super::curve::{grid, knee};
-use super::estimate::Estimate;
+use super::estimate::{Estimate, Expected};
 use super::result::{FullRun, Knee, Outcome, Point, PolicySize, Recommended};
 use super::runs::Runs;
 use super::{FULL_RUNS, SizeExperiment};
@@ -15,7 +15,6 @@ use crate::stream::Stream;
 
 /// Number of times that the pair of sizes around the crossing is halved.
 const HALVINGS: usize = 3;
-/// Approximate maximum number of sizes of a curve.
 pub(super) const SIZES: usize = 13 + HALVINGS;
 /// Minimum slowdown by which a knee lies below the straight line: less is not worth a decision.
 const MIN_KNEE: f64 = 0.01;
@@ -81,7 +80,6 @@ impl Search<'_> {
         Ok(estimate)
     }
 
-    /// Returns the slowdown of every sub-sample at a size of the whole.
     fn sample(&self, (entry, parameters): &Selected, size: u64) -> Result<Vec<f64>, SimulateError> {
         let share = size as f64 / self.pages() as f64;
         let run = |runs: &Runs<'_>| {
@@ -130,7 +128,11 @@ impl Search<'_> {
         let (entry, parameters) = policy;
         let mut parameters = parameters.clone();
         parameters.scale(self.experiment.scale);
-        let curve = self.curve(estimate);
+        let point = |(&size, samples): (&u64, &Vec<f64>)| {
+            let Expected { slowdown, low, high } = estimate.expect(size);
+            Point { fast_bytes: self.bytes(size), slowdown, low, high, samples: samples.clone() }
+        };
+        let curve: Vec<Point> = estimate.samples.iter().map(point).collect();
         let error = |run: &FullRun| (run.slowdown - run.expected).abs();
         let (outcome, recommended) = self.recommend(estimate, &full);
         PolicySize {
@@ -144,20 +146,6 @@ impl Search<'_> {
             curve,
             full,
         }
-    }
-
-    fn curve(&self, estimate: &Estimate) -> Vec<Point> {
-        let point = |(&size, samples): (&u64, &Vec<f64>)| {
-            let expected = estimate.expect(size);
-            Point {
-                fast_bytes: self.bytes(size),
-                slowdown: expected.slowdown,
-                low: expected.low,
-                high: expected.high,
-                samples: samples.clone(),
-            }
-        };
-        estimate.samples.iter().map(point).collect()
     }
 
     /// Returns the smallest size that a full simulation confirmed and none above contradicts; without full
