@@ -1,7 +1,8 @@
 //! Redis' hash table: chained entries, tables of a power of two, and rehashing a bucket at a time.
 //!
-//! A growing dict has two tables: every operation moves one bucket and looks in both; additions go to the new one.
-//! On the heap (56 bytes, Redis 7): type, tables, their counts, the next bucket to move, their sizes as powers.
+//! A growing dict has two tables: every operation moves one bucket and looks in both; additions go to the new
+//! one. On the heap (56 bytes, Redis 7): type, tables, their counts, the next bucket to move, their sizes as
+//! powers.
 
 use std::collections::HashMap;
 

@@ -1,7 +1,7 @@
 //! The index: a B+ tree of wide nodes as in Masstree, for keys of one slice (8 bytes).
 //!
-//! A key above all others opens a new node and leaves the last one full, so that ascending insertion packs the
-//! tree. A node's first word is its version: the leaf bit, a counter of changes, the number of keys.
+//! A key above all others opens a new node and leaves the last one full, so that ascending insertion packs
+//! the tree. A node's first word is its version: the leaf bit, a counter of changes, the number of keys.
 
 use std::cell::RefCell;
 
