@@ -11,7 +11,7 @@ use crate::{LayoutSettings, Memory};
 const DEFAULT_CACHE: Bytes = Bytes(2 << 20);
 /// Ways of the modelled cache.
 const WAYS: u32 = 16;
-/// Smallest cache after scaling: one set for each of the papers' 16 threads, so that their working lines survive.
+/// Smallest cache after scaling: one set for each of the papers' 16 threads.
 const MIN_CACHE: Bytes = Bytes(16 << 10);
 
 /// A workload that cannot be built.
@@ -59,7 +59,7 @@ impl ObjectSize {
 
 /// An application ready to run once.
 pub trait Program: Send {
-    /// Returns about how much memory the run reserves; it may touch a fifth less, as chunks exceed their items.
+    /// Returns about how much memory the run reserves; it may touch a fifth less.
     fn footprint(&self) -> Bytes;
 
     /// Returns the number of its processes, each with an address space of its own.
@@ -122,8 +122,8 @@ impl Workload {
 
     /// Returns the last-level cache for a run of this footprint.
     ///
-    /// If the source names its machine and footprint, the cache shrinks with the footprint: in a run a thousand times
-    /// smaller, a cache of full size would hold every index and header that misses on the real machine.
+    /// If the source names its machine and footprint, the cache shrinks with the footprint: in a run a
+    /// thousand times smaller, a cache of full size would hold every index that misses on the real one.
     pub fn cache(&self, footprint: Bytes) -> Geometry {
         let size = match (self.reference_cache, self.reference_footprint) {
             (Some(cache), Some(reference)) => {

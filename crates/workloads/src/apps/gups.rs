@@ -8,8 +8,7 @@ use isotherm_core::parameters::Preset;
 use isotherm_core::{Bytes, choices, parameters};
 
 use crate::{
-    Built, Memory, ObjectSize, Permutation, Probability, Program, Random, Token, WORD, Workload, mix, paper,
-    test,
+    Memory, ObjectSize, Permutation, Probability, Program, Random, Token, WORD, Workload, mix, paper, test,
 };
 
 /// Instructions of an update beside its load and store: the generator's steps, the mask, the exclusive or.

@@ -106,14 +106,8 @@ impl<S: FnMut(&mut Rows) -> ControlFlow<()>> MissRecorder<S> {
             return dataflow.hit(line, after);
         }
         let (instructions, dependence, token) = dataflow.record(line, after);
-        self.rows.push(Row {
-            process: self.process,
-            thread: self.thread as u32,
-            instructions,
-            line,
-            store,
-            dependence,
-        });
+        let (process, thread) = (self.process, self.thread as u32);
+        self.rows.push(Row { process, thread, instructions, line, store, dependence });
         self.misses += 1;
         self.stopped |= self.misses == self.limits.misses;
         if self.rows.len() == CHUNK {

@@ -1,5 +1,4 @@
-//! The memory that an instrumented algorithm runs on, its arrays and heaps, and the memories that record,
-//! count or ignore its accesses.
+//! The memory that an instrumented algorithm runs on, its arrays and heaps, and its implementations.
 
 mod address_space;
 mod array;
@@ -36,11 +35,9 @@ impl Token {
     pub const NONE: Self = Self(0);
 }
 
-/// Memory that an algorithm allocates from and touches; its implementations record, count or ignore the
-/// accesses.
+/// Memory that an algorithm allocates from and touches; it records, counts or ignores the accesses.
 ///
-/// The algorithm keeps its data in ordinary Rust values and reports each access of the original program to
-/// its memory.
+/// The algorithm keeps its data in ordinary Rust values and reports the original program's accesses.
 pub trait Memory {
     /// Reserves `bytes` at a new address, page-aligned from one page on and otherwise 16-byte-aligned.
     /// `context` names the allocation site, as a context-based allocator sees it.

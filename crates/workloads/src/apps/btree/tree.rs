@@ -79,7 +79,7 @@ impl Tree {
         }
     }
 
-    /// Reads natively what looking these keys up reads, level by level, so that no load waits for another key's.
+    /// Reads natively what looking these keys up reads, level by level.
     pub(super) fn read_ahead(&self, keys: &[u64], heap: &Heap, memory: &dyn Memory) {
         if self.root == NULL || !memory.reads_ahead() {
             return;

@@ -1,5 +1,4 @@
-//! `bwaves`: a blast wave in three dimensions, stepped implicitly, after SPEC CPU 2017's 603.bwaves_s
-//! (Kremenetsky).
+//! `bwaves`: a blast wave in three dimensions, after SPEC CPU 2017's 603.bwaves_s (Kremenetsky).
 //!
 //! Blocks take 1,400 of 1,760 bytes for each point. The first index runs fastest, edges are periodic, and
 //! threads take planes as in OpenMP's static schedule, in turns of 8 points.

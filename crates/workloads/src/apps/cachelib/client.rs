@@ -1,9 +1,9 @@
 //! The client: the benchmark's own memory, from which each request comes.
 //!
 //! A request takes a random entry of a long array, which leads to a request object, to the key's string, to
-//! its characters (on the heap if there are more than 15) and, for an insertion, to the value's size. Keys are
-//! numbered by popularity. The array's contents are not stored: a uniform entry and an independent key touch
-//! the same pages equally often.
+//! its characters (on the heap if there are more than 15) and, for an insertion, to the value's size. Keys
+//! are numbered by popularity. The array's contents are not stored: a uniform entry and an independent key
+//! touch the same pages equally often.
 
 use super::item::Key;
 use crate::{AliasTable, Memory, Permutation, Random, Token};

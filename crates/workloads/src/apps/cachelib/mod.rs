@@ -1,4 +1,5 @@
-//! `cachelib-cdn` and `cachelib-social`: a look-aside key-value cache in CacheLib's shape. They differ in the tables of `shape` and the defaults of `settings`.
+//! `cachelib-cdn` and `cachelib-social`: a look-aside key-value cache in CacheLib's shape. They differ in the
+//! tables of `shape` and the defaults of `settings`.
 //!
 //! Popularity scales by share of ranks, index and client by bytes for each key, slabs by number where
 //! possible, the refresh time by requests for each item, and [`crate::Workload::cache`] scales the last-level

@@ -90,7 +90,7 @@ impl Sizing {
     }
 }
 
-/// Returns the cache's bytes: its share, or the rest beside request array, `keys` and `chains` (a byte of it).
+/// Returns the cache's bytes: its share, or the rest beside array, `keys` and `chains` (a byte of it).
 fn cache_bytes(footprint: f64, keys: f64, chains: f64) -> u64 {
     // A power of two of buckets may be twice what the chains ask for.
     let beside = keys * Client::bytes(1) as f64 + chains * Index::bytes(8) as f64 / 4.0;

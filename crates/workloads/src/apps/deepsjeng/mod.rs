@@ -133,9 +133,8 @@ impl<'a> Search<'a> {
         random: &mut Random,
         memory: &'a mut dyn Memory,
     ) -> Self {
-        let table = Table::new(buckets, memory);
         Self {
-            table,
+            table: Table::new(buckets, memory),
             zobrist: Zobrist::new(random),
             age: 0,
             instructions,
@@ -153,8 +152,7 @@ impl<'a> Search<'a> {
 
     /// Returns the position's value within the window: exact inside, a bound outside. 0 once the run is over.
     fn value(&mut self, position: &Position, depth: u8, mut low: i16, high: i16, passed: bool) -> i16 {
-        let Position { board, key, .. } = position;
-        let key = *key;
+        let Position { ref board, key, .. } = *position;
         self.positions += 1;
         if self.positions.is_multiple_of(1024) && self.memory.finished() {
             self.positions = self.most;

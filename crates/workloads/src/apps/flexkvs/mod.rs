@@ -2,8 +2,7 @@
 //!
 //! **Left out.** The network, responses (they stay in the cache), segment cleaning (nothing is overwritten),
 //! and parallel loading: one thread loads, so that a range of keys is a range of the log. The number of
-//! buckets is unpublished; here the power of two that gives 1.25 to 2.5 items for each, so that chains are
-//! rare.
+//! buckets is unpublished; here the power of two that gives 1.25 to 2.5 items for each.
 
 mod store;
 

@@ -1,5 +1,5 @@
-//! Betweenness centrality by Brandes' algorithm from a few sources (GAPBS `bc`): a breadth-first search counts
-//! shortest paths and marks the edges to successors; dependencies add up from its last level to the first.
+//! Betweenness centrality by Brandes' algorithm from a few sources (GAPBS `bc`): a breadth-first search
+//! counts shortest paths and marks edges to successors; dependencies add up from the last level on.
 
 use std::ops::Range;
 

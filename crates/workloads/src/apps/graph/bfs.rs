@@ -1,7 +1,7 @@
 //! Breadth-first search, direction-optimising (Beamer, Asanovic, Patterson, SC 2012; GAPBS `bfs`).
 //!
-//! Top-down steps walk the neighbours of a queue; bottom-up steps let every vertex without a parent look for one
-//! in a bitmap. An unvisited vertex holds its negative degree.
+//! Top-down steps walk the neighbours of a queue; bottom-up steps let every vertex without a parent look for
+//! one in a bitmap. An unvisited vertex holds its negative degree.
 
 use isotherm_core::parameters::{Parameters, Preset, Spec};
 use isotherm_core::{Bytes, parameters};

@@ -1,6 +1,6 @@
-//! Connected components by Afforest (Sutton, Ben-Nun, Barak, IPDPS 2018; GAPBS `cc`): the first two neighbours
-//! of each vertex are linked, a sample gives the largest component, and only vertices outside it are linked to
-//! their other neighbours. Compression makes each vertex point to its root.
+//! Connected components by Afforest (Sutton, Ben-Nun, Barak, IPDPS 2018; GAPBS `cc`): the first two
+//! neighbours of each vertex are linked, a sample gives the largest component, and only vertices outside it
+//! are linked to their other neighbours. Compression makes each vertex point to its root.
 
 use std::collections::HashMap;
 

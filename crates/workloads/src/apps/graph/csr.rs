@@ -60,7 +60,7 @@ pub(crate) struct Graph<N> {
 }
 
 impl<N: Neighbour> Graph<N> {
-    /// Reads the graph as from a serialised file: neighbours front to back, then all threads write the pointers.
+    /// Reads the graph as from a file: neighbours front to back, then all threads write the pointers.
     pub(crate) fn load(memory: &mut dyn Memory, stored: &mut Stored<N>, threads: Threads) -> Self {
         if !memory.reads_ahead() {
             let mut graph = Self::untouched(memory, stored.offsets.len() - 1, stored.neighbours.len());
@@ -147,7 +147,7 @@ impl<N: Neighbour> Graph<N> {
         Walk { start, edge: (start + skip).min(end), end, index, line: index, fresh: true }
     }
 
-    /// Reads the lists of some vertices ahead, natively and stage by stage, and calls `touch` for each neighbour.
+    /// Reads the lists of some vertices ahead, stage by stage, and calls `touch` for each neighbour.
     #[inline]
     pub(crate) fn read_ahead(&self, memory: &dyn Memory, vertices: &[u32], touch: impl Fn(usize)) {
         if !memory.reads_ahead() {

@@ -1,8 +1,7 @@
 //! `graph500`: breadth-first searches on a Kronecker graph.
 //!
 //! **Left out.** Validation, which Memtis' and HybridTier's runs switch off (`-V`); the threads' buffers of
-//! discovered vertices (they stay in a core's cache); compaction of isolated vertices, and the reference's
-//! random number generator.
+//! discovered vertices (they stay in a core's cache); compaction of isolated vertices.
 
 use isotherm_core::{Bytes, parameters};
 

@@ -1,8 +1,8 @@
 //! The ordered intersection of two lists of neighbours, line by line.
 //!
-//! The walk advances on the list with the lower value, so its next read depends on an unpredictable comparison.
-//! Only lines are reported, in the order of the values before them, the first list's first if those are equal:
-//! a line takes one count over another line's values instead of 16 steps.
+//! The walk advances on the list with the lower value, so its next read depends on an unpredictable
+//! comparison. Only lines are reported, in the order of the values before them, the first list's first if
+//! those are equal: a line takes one count over another line's values instead of 16 steps.
 
 use super::csr::{Graph, STEP_INSTRUCTIONS};
 use crate::{Memory, Token};

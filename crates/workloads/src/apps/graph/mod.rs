@@ -1,8 +1,8 @@
 //! `gapbs-KERNEL-GRAPH`: the six kernels of the GAP Benchmark Suite (GAPBS) on its two synthetic graphs.
 //!
-//! The graph (8-byte pointers, 4-byte vertices, 8 with a weight) comes from a file: one thread writes neighbours
-//! front to back, then all write the pointers. Arrays are allocated once: anew in each trial, they would return
-//! to the same addresses.
+//! The graph (8-byte pointers, 4-byte vertices, 8 with a weight) comes from a file: one thread writes
+//! neighbours front to back, then all write the pointers. Arrays are allocated once: anew in each trial, they
+//! would return to the same addresses.
 
 mod bc;
 mod bfs;

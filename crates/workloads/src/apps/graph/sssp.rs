@@ -1,7 +1,7 @@
-//! Shortest paths from one source by delta-stepping (Meyer, Sanders 2003) with bucket fusion (Zhang and others,
-//! CGO 2020; GAPBS `sssp`): each thread collects improved vertices in bins of width `delta`; the lowest bins of all
-//! threads become the shared frontier. A thread goes on at once with its own bin of the current distance while it
-//! is small. A vertex that has left a bin stays listed there and is skipped.
+//! Shortest paths from one source by delta-stepping (Meyer, Sanders 2003) with bucket fusion (Zhang and
+//! others, CGO 2020; GAPBS `sssp`): each thread collects improved vertices in bins of width `delta`; the
+//! lowest bins of all threads become the shared frontier. A thread goes on at once with its own bin of the
+//! current distance while it is small. A vertex that has left a bin stays listed there and is skipped.
 //!
 //! The frontier has room for every directed edge; a run touches only its beginning.
 

@@ -1,7 +1,7 @@
 //! `liblinear`: training of L1-regularised logistic regression on sparse data of many features.
 //!
-//! The samples lie in liblinear's layout (`feature_node`, 16 bytes, an end mark after each sample, an array of
-//! pointers), the solver's arrays in their order of allocation. The result is that of one thread.
+//! The samples lie in liblinear's layout (`feature_node`, 16 bytes, an end mark after each sample, an array
+//! of pointers), the solver's arrays in their order of allocation. The result is that of one thread.
 
 mod data;
 mod solver;

@@ -181,7 +181,7 @@ impl<'a> Solver<'a> {
         }
     }
 
-    /// Sets gradient and curvature of every feature; returns the features in play, violations' sum and maximum.
+    /// Sets gradients and curvatures; returns the features in play, violations' sum and maximum.
     fn differentiate(&mut self, largest: f64, memory: &mut dyn Memory) -> (usize, f64, f64) {
         let threshold = largest / self.tau.len() as f64;
         let (mut active, mut at, mut sum, mut most) = (self.order.len(), 0, 0.0, 0.0f64);

@@ -1,7 +1,7 @@
 //! Redis' hash table: chained entries, tables of a power of two, and rehashing a bucket at a time.
 //!
-//! A growing dict has two tables: every operation moves one bucket and looks in both; additions go to the new one.
-//! On the heap (56 bytes, Redis 7): type, tables, their counts, the next bucket to move, their sizes as powers.
+//! A growing dict has two tables: every operation moves one bucket and looks in both; additions go to the new
+//! one. On the heap (56 bytes): type, tables, counts, the next bucket to move, sizes as powers.
 
 use std::collections::HashMap;
 
@@ -251,8 +251,7 @@ impl Dict {
         }
     }
 
-    fn move_chain(self, first: u64, token: Token, heap: &mut Heap, memory: &mut dyn Memory) {
-        let (mut entry, mut token) = (first, token);
+    fn move_chain(self, mut entry: u64, mut token: Token, heap: &mut Heap, memory: &mut dyn Memory) {
         while entry != NULL {
             token = memory.load_range(entry, ENTRY, token);
             let next = heap.word(entry + NEXT);

@@ -1,5 +1,4 @@
-//! `roms`: an ocean model with terrain-following levels, after SPEC CPU 2017's 654.roms_s (the ROMS/TOMS
-//! group).
+//! `roms`: an ocean model with terrain-following levels, after SPEC CPU 2017's 654.roms_s.
 //!
 //! Loops go level by level, or (vertical integrals, implicit tridiagonal solves) row by row through all
 //! levels; threads take bands of rows. The original's scratch rows (in a core's cache) are not reported.

@@ -80,9 +80,7 @@ impl Store {
     ) -> Transaction {
         let mut transaction = self.spare.pop().unwrap_or_default();
         match operation {
-            Operation::Read(key) => {
-                self.read(key, &mut transaction, memory);
-            }
+            Operation::Read(key) => _ = self.read(key, &mut transaction, memory),
             Operation::Update(key) => {
                 let found = self.tree.find(key, &self.heap, memory);
                 transaction.write =

@@ -1,7 +1,7 @@
 //! The index: a B+ tree of wide nodes as in Masstree, for keys of one slice (8 bytes).
 //!
-//! A key above all others opens a new node and leaves the last one full, so that ascending insertion packs the
-//! tree. A node's first word is its version: the leaf bit, a counter of changes, the number of keys.
+//! A key above all others opens a new node and leaves the last one full, so that ascending insertion packs
+//! the tree. A node's first word is its version: the leaf bit, a counter of changes, the number of keys.
 
 use std::cell::RefCell;
 
@@ -179,8 +179,7 @@ impl Tree {
         let (leaf, _) = self.find_leaf(key, heap, memory);
         *self.ahead.get_mut() = Paths::default();
         let place = keys(leaf, heap).iter().take_while(|&&other| other < key).count() as u64;
-        let mut target = leaf;
-        let mut at = place;
+        let (mut target, mut at) = (leaf, place);
         if count(leaf, heap) == WIDTH {
             let cut = if place == WIDTH && heap.word(leaf + NEXT) == NULL { WIDTH } else { WIDTH / 2 + 1 };
             let right = split_leaf(leaf, cut, heap, memory);
@@ -214,12 +213,11 @@ impl Tree {
         heap.load_lines(memory, parent, PREFETCHED, Token::NONE);
         let children = heap.words(parent + INNER.values, count(parent, heap) + 1);
         let place = children.iter().take_while(|&&child| child != left).count() as u64;
-        if count(parent, heap) < WIDTH {
-            heap.store(memory, right + parent_field, parent, Token::NONE);
-            put(parent, place, place + 1, key, right, heap, memory);
-            return;
+        if count(parent, heap) == WIDTH {
+            return self.split_inner(parent, place, key, right, heap, memory);
         }
-        self.split_inner(parent, place, key, right, heap, memory);
+        heap.store(memory, right + parent_field, parent, Token::NONE);
+        put(parent, place, place + 1, key, right, heap, memory);
     }
 
     fn split_inner(

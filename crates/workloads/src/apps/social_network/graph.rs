@@ -1,7 +1,7 @@
 //! The graph of followers, with the size and skew of the benchmark's own.
 //!
-//! That is socfb-Reed98: 962 users, 18,812 friendships, at most 313 of one user. Here they are drawn at random; a
-//! user's share falls with its rank by a power law with the same ratio of the largest to the mean.
+//! That is socfb-Reed98: 962 users, 18,812 friendships, at most 313 of one user. Here they are drawn at
+//! random; a user's share falls with its rank by a power law with the same ratio of the largest to the mean.
 
 use crate::{AliasTable, Random};
 

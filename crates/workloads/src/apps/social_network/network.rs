@@ -127,12 +127,8 @@ impl Network {
     }
 
     fn store_post(&mut self, post: u64, request: &Request, memory: &mut dyn Memory) {
-        let bytes = POST
-            + TEXT
-            + request.mentions.len() as u64 * MENTION
-            + request.links * LINK
-            + request.media * MEDIA;
-        let bytes = bytes.next_multiple_of(WORD);
+        let parts = request.mentions.len() as u64 * MENTION + request.links * LINK + request.media * MEDIA;
+        let bytes = (POST + TEXT + parts).next_multiple_of(WORD);
         let document = self.space.heap.allocate(memory, bytes, "mongo post");
         self.space.heap.words_mut(document, bytes / WORD).fill(request.user);
         memory.store_range(document, bytes, Token::NONE);

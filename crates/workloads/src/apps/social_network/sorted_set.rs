@@ -1,6 +1,6 @@
 //! Redis' sorted set: up to 128 members in one packed list, more in a skip list beside a hash table.
 //!
-//! Members are numbers ordered by score. As Redis', the skip list has up to 32 levels, each for one node in four.
+//! Members are numbers ordered by score. The skip list has up to 32 levels, each for one node in four.
 
 use crate::apps::redis::dict::{Dict, Space};
 use crate::{Memory, NULL, Random, Token, WORD};

@@ -131,7 +131,7 @@ fn category(feature: usize, draw: f64) -> f64 {
     (mix(rank << 8 | feature as u64) >> 40) as f64 / (1u64 << 24) as f64
 }
 
-/// Returns each feature's cuts, distinct quantiles of some rows. A bin is the number of cuts not above a value.
+/// Returns each feature's cuts, distinct quantiles; a bin is the number of cuts not above a value.
 fn sketch(
     rows: usize,
     most: usize,

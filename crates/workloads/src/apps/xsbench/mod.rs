@@ -1,9 +1,7 @@
-//! `xsbench`: the cross-section lookup of Monte Carlo neutron transport, after XSBench (Tramm et al., PHYSOR
-//! 2014; version 20).
+//! `xsbench`: cross-section lookups of neutron transport, after XSBench 20 (Tramm et al., PHYSOR 2014).
 //!
 //! A lookup draws energy and material after the result before; threads take particles from a common counter,
-//! in turns of a lookup. Grid points shrink with the footprint, not the nuclides, so the grids keep their
-//! proportions.
+//! in turns of a lookup. Grid points shrink with the footprint, not the nuclides.
 
 mod grids;
 mod materials;

@@ -1,7 +1,7 @@
 //! LZMA's match finder bt4: hash tables of 2, 3 and 4 bytes and, for each 4-byte hash, a tree of positions.
 //!
-//! A tree is ordered by the bytes that follow a position; nodes' two 4-byte links lie in an array that wraps around.
-//! A search descends from the newest position and rebuilds the tree on its way, with the new position as root.
+//! A tree is ordered by the bytes that follow a position; nodes' two 4-byte links lie in an array that wraps
+//! around. A search descends from the newest position and rebuilds the tree, the new one as root.
 
 use crate::{Array, Memory, Token};
 

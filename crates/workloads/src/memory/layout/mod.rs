@@ -2,8 +2,7 @@
 //!
 //! Workloads name objects by the addresses of one sequential address space. Any other [`Layout`] gives every
 //! object a second address, as a model of a real allocator would, and [`LaidOut`] reports the accesses there:
-//! before the cache, so that objects that share a line under one allocator and not under another miss
-//! accordingly.
+//! before the cache, since objects share lines under one allocator and not under another.
 
 mod allocators;
 mod laid_out;
@@ -76,8 +75,7 @@ impl Layout {
     /// Runs the program of `build` on `memory` in this layout; returns its objects' places, or `None` if
     /// `memory` placed them itself.
     ///
-    /// [`Self::Popularity`] first makes a run that counts the misses of each object in a cache of shape
-    /// `cache`.
+    /// [`Self::Popularity`] first makes a run that counts each object's misses in such a `cache`.
     ///
     /// # Errors
     /// Errors of `build`.

@@ -7,8 +7,7 @@ const MAX_SMALL: u64 = 14 << 10;
 /// The smallest class, and the spacing of those up to eight times as large.
 const QUANTUM: u64 = 16;
 
-/// Returns the size that `bytes` are rounded up to: multiples of 16 to 128, then four classes for each
-/// doubling.
+/// Returns the size that `bytes` are rounded up to: multiples of 16 to 128, then four for each doubling.
 pub(super) fn class_of(bytes: u64) -> u64 {
     if bytes <= 8 * QUANTUM {
         return bytes.max(1).next_multiple_of(QUANTUM);
