@@ -14,7 +14,6 @@
 use crate::colloid::{self, Colloid};
 use crate::prelude::*;
 
-/// Steps of the share between the thresholds.
 const STEPS: f64 = 10.0;
 
 parameters! {

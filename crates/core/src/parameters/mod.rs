@@ -306,8 +306,7 @@ impl Parameters {
         }
     }
 
-    /// Returns a parameter's value; `None` if there is no such parameter. Code reads its settings typed
-    /// instead.
+    /// Returns a parameter's value, if there is one of that name. Code reads its settings typed instead.
     pub fn value(&self, name: &str) -> Option<Value> {
         self.iter().find(|(spec, _)| spec.name == name).map(|(_, value)| value)
     }

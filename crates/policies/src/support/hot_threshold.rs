@@ -67,7 +67,6 @@ impl HotThreshold {
         }
     }
 
-    /// Returns whether a page with this count is hot.
     #[inline]
     pub(crate) fn is_hot(&self, page: PageId, count: u32) -> bool {
         count >= self.threshold

@@ -15,7 +15,6 @@ pub(crate) struct Promotion {
     threshold: HotThreshold,
     adjust_period: Nanos,
     limit: RateLimit,
-    /// Free pages with which everything is promoted.
     enough: u64,
 }
 
