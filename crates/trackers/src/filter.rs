@@ -141,8 +141,7 @@ impl<P: Placement, const K: usize, const BITS: u32> Filter<P, K, BITS> {
         let slots = self.slots(place);
         let turned = slots.map(|slot| self.turned(slot));
         let least = least(turned);
-        // Words below the limit have the least counter on top. At the maximum it wraps to 0: no word is
-        // below.
+        // Words below the limit have the least counter on top. At the maximum it wraps to 0: none is below.
         let limit = (least | (unit - 1)).wrapping_add(1);
         for (slot, turned) in slots.into_iter().zip(turned) {
             let rise = select_unpredictable(turned < limit, unit >> (slot.turn & 63), 0);
