@@ -20,7 +20,6 @@ pub struct Coalescer {
     first: u32,
     /// Number of the next batch's first key.
     next: u32,
-    /// The batch's keys, counted where they first appear.
     pairs: Vec<(u32, u32)>,
 }
 

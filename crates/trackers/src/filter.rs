@@ -151,7 +151,6 @@ impl<P: Placement, const K: usize, const BITS: u32> Filter<P, K, BITS> {
         Change { before, after: before + u32::from(limit != 0) }
     }
 
-    /// Reads a word of each of the place's lines.
     #[inline(always)]
     fn read(&self, place: P::Place) -> u64 {
         let lines = self.slots(place).into_iter().take(P::lines(K));

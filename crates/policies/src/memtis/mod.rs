@@ -85,7 +85,6 @@ pub(crate) struct Memtis<C = Counts> {
     derived: Derived,
     units: Units,
     counts: C,
-    /// Real units, by their counts.
     histogram: Histogram,
     /// Where ranges are units: their counts.
     splitter: Option<Splitter>,

@@ -29,7 +29,6 @@ pub(crate) struct ThresholdSettings {
     pub(crate) room: u64,
     pub(crate) ties: Ties,
     pub(crate) initial: u32,
-    /// Samples until then.
     pub(crate) warmup: u64,
     pub(crate) seed: u64,
 }
