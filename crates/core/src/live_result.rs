@@ -41,7 +41,7 @@ pub struct LiveResult {
     pub summary: Summary,
 }
 
-/// What the host observed in a live run.
+/// The host's observations in a live run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Summary {
     /// Start of the run in seconds since 1970.

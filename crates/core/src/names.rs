@@ -1,8 +1,5 @@
 //! Advice for an unknown name: the nearest known ones.
 
-/// Names offered at most.
-const OFFERED: usize = 3;
-
 /// Returns `did you mean lru?` with the nearest of `known`, or `there are a, b, c` if none is within an edit
 /// distance (swaps of neighbours included) of a third of the name.
 pub fn advice<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> String {
@@ -13,7 +10,7 @@ pub fn advice<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Strin
         .filter(|&(distance, other)| distance <= other.len() / 3)
         .collect();
     near.sort_by_key(|&(distance, _)| distance);
-    near.truncate(OFFERED);
+    near.truncate(3);
     if near.is_empty() {
         return format!("there are {}", known.join(", "));
     }

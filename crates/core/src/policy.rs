@@ -34,10 +34,8 @@ pub struct Gauge {
     pub value: f64,
 }
 
-/// A tiering policy: it sees samples and decides which pages move.
-///
-/// A policy performs no I/O and has no clock, no thread and no randomness but its seeded generator. For each
-/// batch the engine calls `observe`, `step` and, if the plan moved pages, `settle`.
+/// A tiering policy: it sees samples and decides which pages move, without I/O, clock, thread or randomness
+/// but its seeded generator. For each batch the engine calls `observe`, `step` and, if pages moved, `settle`.
 pub trait Policy: Send {
     /// Returns the signals that it needs; a host that lacks one refuses to start.
     fn signals(&self) -> Signals;

@@ -14,7 +14,6 @@
 use crate::colloid::{self, Colloid};
 use crate::prelude::*;
 
-/// Steps of the share between the thresholds.
 const STEPS: f64 = 10.0;
 
 parameters! {
@@ -35,9 +34,7 @@ parameters! {
 #[derive(Debug)]
 pub(crate) struct Alto {
     colloid: Colloid,
-    lower: f64,
-    upper: f64,
-    interval: Nanos,
+    settings: Settings,
     last: Nanos,
     before: Counters,
     now: Counters,
@@ -49,18 +46,16 @@ impl Alto {
         let settings = Settings::read(parameters);
         Self {
             colloid: Colloid::with(&settings.colloid, setup),
-            lower: settings.lower_latency.0 as f64,
-            upper: settings.upper_latency.0 as f64,
-            interval: settings.interval,
             last: Nanos(0),
             before: Counters::default(),
             now: Counters::default(),
             amortised: None,
+            settings,
         }
     }
 
     fn look(&mut self, now: Nanos) {
-        if now - self.last < self.interval {
+        if now - self.last < self.settings.interval {
             return;
         }
         self.last = now;
@@ -72,10 +67,11 @@ impl Alto {
     }
 
     fn share(&self, latency: f64) -> f64 {
-        match () {
-            () if latency >= self.upper => 1.0,
-            () if latency <= self.lower => 0.0,
-            () => (STEPS * (latency - self.lower) / (self.upper - self.lower)).floor() / STEPS,
+        let Settings { lower_latency: Nanos(lower), upper_latency: Nanos(upper), .. } = self.settings;
+        match (lower as f64, upper as f64) {
+            (_, upper) if latency >= upper => 1.0,
+            (lower, _) if latency <= lower => 0.0,
+            (lower, upper) => (STEPS * (latency - lower) / (upper - lower)).floor() / STEPS,
         }
     }
 }
@@ -98,7 +94,7 @@ impl Policy for Alto {
 
     fn sampling(&self) -> Sampling {
         let sampling = self.colloid.sampling();
-        Sampling { tick: sampling.tick.min(self.interval), ..sampling }
+        Sampling { tick: sampling.tick.min(self.settings.interval), ..sampling }
     }
 
     fn migration_context(&self) -> MigrationContext {

@@ -21,12 +21,8 @@
 //! those of Memtis-QC without splitting, which Jenga's authors switched off (section 7), in 12 bytes of table
 //! a page instead of 32 (section 6).
 //!
-//! # Deviations
-//! - The paper does not say how the histogram learns of scores that fall between two samples. Here a period's
-//!   end puts the pages sampled in it into their bins again, and all others one bin lower because their
-//!   scores have halved: one visit for each sampled page and period.
-//! - The rounds' interval and rate, the reserve of the hot set and the watermark are Memtis': the paper has
-//!   none.
+//! Deviations: when the histogram learns of falling scores, and the numbers that the paper does not give,
+//! which are Memtis'; see `docs/reference/policies.md`.
 
 use isotherm_trackers::{SmoothClock, SmoothScore};
 

@@ -13,6 +13,7 @@
 //! The daemon kpromoted scans the lists each `scan_interval` and promotes pages that were referenced again on
 //! the promote list: pages both recent and frequent. If the fast tier lacks room, pages leave from the tail
 //! of its inactive list.
+//!
 //! # Deviations
 //! - The scan's hand through the address space orders each list; a page's list and mark are one byte.
 //! - Every scanned page that was not accessed steps down. Linux ages the active list only while inactive
@@ -51,7 +52,6 @@ pub(crate) struct MultiClock {
     next_scan: Nanos,
     cursor: PageId,
     rungs: Vec<u8>,
-    /// Pages referenced again on the promote list.
     wanted: Vec<PageId>,
     /// Unreferenced inactive pages of the fast tier, first met first.
     victims: VecDeque<PageId>,

@@ -4,20 +4,14 @@
 //! Xiang et al., "Nomad: Non-Exclusive Memory Tiering via Transactional Page Migration", OSDI 2024, section
 //! 3.
 //!
-//! - Detection is TPP's hint faults, without its second fault: a page that faults enters the promotion
-//!   candidate queue (PCQ). Each fault looks at the queue's head; candidates accessed since they entered go
-//!   to the migration pending queue (MPQ).
-//! - The kernel thread kpromote wakes up, copies each pending page while it stays mapped, and switches it
-//!   over if it was not written meanwhile. An aborted page stays pending ([`Copying::Transactional`],
-//!   [`MoveStatus::Busy`]).
-//! - Shadows: a promoted page leaves its slow copy behind; demoting it unwritten is free. The host keeps
-//!   shadows, charges their memory, and gives them up where the slow tier has no other room.
+//! - A page that faults enters the promotion candidate queue (PCQ). Each fault looks at the queue's head;
+//!   candidates accessed since they entered go to the migration pending queue (MPQ).
+//! - The kernel thread kpromote copies each pending page while it stays mapped. An aborted page stays pending
+//!   ([`Copying::Transactional`], [`MoveStatus::Busy`]). The host keeps the slow copies as shadows.
 //! - Demotion is TPP's: reclaim, ahead of allocation.
 //!
-//! # Deviations
-//! `docs/reference/policies.md` has the choices: lengths and intervals that the paper does not give, a bound
-//! on aborted copies (the page may come back by another fault), and pages that find no room are no longer
-//! pending. A candidate's accessed bit is cleared as it enters, since the fault's own access has set it.
+//! Deviations: lengths, intervals and a bound on aborted copies, which the paper does not give, and pages
+//! without room are no longer pending; see `docs/reference/policies.md`.
 
 use std::collections::VecDeque;
 

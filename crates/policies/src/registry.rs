@@ -120,7 +120,6 @@ impl Hosts {
     }
 }
 
-/// The hosts' names, separated by commas.
 impl fmt::Display for Hosts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(&self.names().collect::<Vec<_>>().join(", "))
@@ -218,7 +217,6 @@ fn boxed(policy: impl Policy + 'static) -> Result<Box<dyn Policy>, BuildError> {
     Ok(Box::new(policy))
 }
 
-/// Makes a policy's entry from its name, its title, its type and its settings.
 macro_rules! entry {
     ($name:literal, $title:literal, fallible $policy:ty, $settings:ty) => {
         Entry::policy($name, $title, <$settings>::SPECS, |p, s| {

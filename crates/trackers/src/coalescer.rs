@@ -11,11 +11,8 @@ const CHUNK: usize = 64;
 /// Collapses batches of keys. It is reused from batch to batch and allocates only while batches grow.
 ///
 /// An open-addressing table with linear probing, at most half full, finds where in the batch a key first
-/// appeared. The key is counted there, and keys without a count are dropped at the end, which keeps the order
-/// of first appearance. A slot takes four bytes, so a batch's table stays in the second-level cache.
-///
-/// A slot holds the *number* of a key. Numbers continue from batch to batch, and one below the batch's first
-/// marks an empty slot, so nothing is cleared between batches.
+/// appeared; it is counted there, and keys without a count are dropped at the end. A slot holds the *number*
+/// of a key: one below the batch's first marks an empty slot, so nothing is cleared between batches.
 #[derive(Debug, Clone)]
 pub struct Coalescer {
     slots: Vec<u32>,
@@ -23,7 +20,6 @@ pub struct Coalescer {
     first: u32,
     /// Number of the next batch's first key.
     next: u32,
-    /// The batch's keys, counted where they first appear.
     pairs: Vec<(u32, u32)>,
 }
 

@@ -59,7 +59,6 @@ impl Counters {
     }
 }
 
-/// One cache line of counters.
 #[repr(C, align(64))]
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Block(pub(crate) [u64; 8]);
@@ -67,7 +66,6 @@ pub(crate) struct Block(pub(crate) [u64; 8]);
 /// Position of a counter.
 #[derive(Debug, Clone, Copy)]
 pub struct Slot {
-    /// Index of the block.
     pub(crate) block: usize,
     /// Word of the block, modulo 8.
     pub(crate) word: usize,

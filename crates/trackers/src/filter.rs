@@ -1,22 +1,14 @@
 //! Counting Bloom filters: standard and blocked, with counters of 2, 4, 8 or 16 bits.
 //!
 //! A key has k counters, and its estimate is their minimum. An increase raises only the counters below the
-//! new estimate (conservative update; FreqTier, section V-A: "increment the minimum counters"), so a key
-//! disturbs its neighbours as little as possible and an estimate never falls below the true count.
+//! new estimate (conservative update; FreqTier, section V-A: "increment the minimum counters"), so an
+//! estimate never falls below the true count.
 //!
-//! # Batches
 //! In a filter larger than the caches each operation misses, and an unpredicted branch or a full reorder
 //! window keeps the misses from overlapping. Batches therefore run in chunks of three passes: hash all keys;
 //! read a word of every line, with nothing depending on it (a prefetch without `unsafe`); then work on lines
-//! that have arrived. The passes stay apart because a loop that both hashes and reads holds only a third of
-//! the reads in flight. In a 128 MiB filter half of the remaining time is the misses themselves; a small
-//! filter is bound by its instructions, hence the branch-free arithmetic below.
-//!
-//! # Single calls
-//! Single calls wait for their line: 1 MiB does not stay in the first-level cache, and the processor's window
-//! holds about three increments of 110 instructions each. With a filter that fits the first-level cache an
-//! increment takes two thirds of the time. Inlined calls therefore minimise instructions, above all those
-//! that follow the line's arrival.
+//! that have arrived. A loop that both hashes and reads holds only a third of the reads in flight. Single
+//! calls wait for their line; inlined, they minimise the instructions that follow its arrival.
 
 use std::hint::{black_box, select_unpredictable};
 
@@ -149,8 +141,7 @@ impl<P: Placement, const K: usize, const BITS: u32> Filter<P, K, BITS> {
         let slots = self.slots(place);
         let turned = slots.map(|slot| self.turned(slot));
         let least = least(turned);
-        // Words below the limit have the least counter on top. At the maximum it wraps to 0: no word is
-        // below.
+        // Words below the limit have the least counter on top. At the maximum it wraps to 0: none is below.
         let limit = (least | (unit - 1)).wrapping_add(1);
         for (slot, turned) in slots.into_iter().zip(turned) {
             let rise = select_unpredictable(turned < limit, unit >> (slot.turn & 63), 0);
@@ -160,7 +151,6 @@ impl<P: Placement, const K: usize, const BITS: u32> Filter<P, K, BITS> {
         Change { before, after: before + u32::from(limit != 0) }
     }
 
-    /// Reads a word of each of the place's lines.
     #[inline(always)]
     fn read(&self, place: P::Place) -> u64 {
         let lines = self.slots(place).into_iter().take(P::lines(K));

@@ -7,10 +7,9 @@ const HIGHEST: u32 = u16::MAX as u32;
 
 /// Pages at each count from 1 to a maximum, from which a hot threshold follows.
 ///
-/// A filter cannot list its pages, but each increase gives one page's old and new estimate, which moves that
-/// page between bins, and ageing halves counts and bins alike. When a neighbour has raised a page's estimate
-/// unseen, the page is taken from the next lower occupied bin. The error is therefore the filter's: no bin
-/// falls below zero, and the bins always add up to the pages counted.
+/// Each increase moves one page between bins, and ageing halves counts and bins alike. When a neighbour has
+/// raised a page's estimate unseen, the page is taken from the next lower occupied bin: no bin falls below
+/// zero, and the bins always add up to the pages counted.
 #[derive(Debug, Clone)]
 pub struct CountHistogram {
     /// Pages by count; entry 0 stays 0.

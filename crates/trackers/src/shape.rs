@@ -1,25 +1,17 @@
 //! The size of a counting Bloom filter and its false-positive rate.
 //!
-//! # Formulas
 //! A false positive is a key never counted whose estimate is not 0. An increase leaves all `k` counters of
-//! its key above 0, whether it raises all of them or only the minima, so the rate is that of a plain Bloom
-//! filter with one bit per counter.
+//! its key above 0, so the rate is that of a plain Bloom filter with one bit per counter.
 //!
-//! **Standard**: with `n` keys in `m` counters `p = (1 - e^(-kn/m))^k`, hence `m = n * -k / ln(1 - p^(1/k))`:
-//! the calculator's formula that HybridTier names (section 4.2, printed with one sign too many) and
-//! FreqTier's method (section V-A). At p = 0.001 a key takes 20.4 counters with k = 4 and 28.5 with k = 3.
+//! **Standard**: with `n` keys in `m` counters `p = (1 - e^(-kn/m))^k`, hence `m = n * -k / ln(1 - p^(1/k))`,
+//! as in HybridTier (section 4.2, printed with one sign too many) and FreqTier (section V-A).
 //!
-//! **Blocked**: keys fall into `b` blocks of `c` counters like balls into bins, so a block holds `i` of them
-//! with the Poisson probability of mean `n / b` (Putze, Sanders, Singler, "Cache-, Hash- and Space-Efficient
-//! Bloom Filters", 2007, section 3). A key takes `k` different counters of its block, each equally likely, so
-//! `i` keys leave a counter at 0 with probability `(1 - k/c)^i`, and `p = sum over i of Poisson(i; n/b) * (1
-//! - (1 - k/c)^i)^k`.
-//!
-//! # What blocking costs
-//! Full blocks lose more than empty ones gain, and more so with fewer counters per block: where a standard
-//! filter of the same size has a rate of 0.00100, the blocked one has, at k = 4, 0.0014 with 2-bit counters,
-//! 0.0019 with 4, 0.0029 with 8 and 0.0055 with 16 bits. `tests/accuracy.rs` measures these and wrong
-//! estimates.
+//! **Blocked**: a block of `c` counters holds `i` keys with the Poisson probability of mean `n / b` (Putze,
+//! Sanders, Singler, "Cache-, Hash- and Space-Efficient Bloom Filters", 2007, section 3). A key takes `k`
+//! different counters of its block, so `p = sum over i of Poisson(i; n/b) * (1 - (1 - k/c)^i)^k`. Full blocks
+//! lose more than empty ones gain: where a standard filter of the same size has a rate of 0.00100, the
+//! blocked one has, at k = 4, 0.0014 with 2-bit counters, 0.0019 with 4, 0.0029 with 8 and 0.0055 with 16
+//! bits. `tests/accuracy.rs` measures these and wrong estimates.
 
 use crate::Counters;
 

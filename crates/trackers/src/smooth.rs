@@ -82,7 +82,6 @@ impl SmoothScore {
         self.periods_ago(clock) == 0 && self.accesses > 0
     }
 
-    /// Returns both numbers in the clock's current period.
     #[inline]
     fn parts(self, clock: &SmoothClock) -> (u32, u32) {
         match self.periods_ago(clock) {
@@ -113,7 +112,6 @@ impl SmoothScore {
     }
 }
 
-/// Returns `AS(t)` of the module's documentation.
 #[inline]
 fn score(at_cooling: u32, accesses: u32, clock: &SmoothClock) -> u32 {
     let (period, elapsed) = (clock.period, clock.elapsed);

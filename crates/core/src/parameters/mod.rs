@@ -35,15 +35,10 @@
 //!   [`interval`](build::interval) [`Nanos`], [`size`](build::size) [`Bytes`], [`choice`](build::choice) an
 //!   enum. The builders are in scope inside the macro.
 //! - Parameters that groups share are constants such as `const THREADS: Builder<u64> = count(..)`, with a
-//!   `help`: `threads: u64 = THREADS,` or `threads: u64 = THREADS.default("16"),`. A function that returns a
-//!   `Builder` serves if more differs.
-//! - A field without `=` embeds another group: `layout: Layout,` lists the parameters of `Layout` in this
-//!   place.
-//! - `Settings::SPECS` goes to [`Parameters::new`] or a registry; `Settings::read` returns the values. It
-//!   also finds a group within a larger one, such as one that [`Parameters::and`] appended.
-//!
-//! From the table come `--set group.key=value`, the help text and the record in every result. A [`Preset`]
-//! names another set of defaults.
+//!   `help`: `threads: u64 = THREADS,` or `threads: u64 = THREADS.default("16"),`.
+//! - A field without `=` embeds another group: `layout: Layout,` lists the parameters of `Layout` there.
+//! - `Settings::SPECS` goes to [`Parameters::new`] or a registry; `Settings::read` returns the values, also
+//!   of a group within a larger one, such as one that [`Parameters::and`] appended.
 
 mod preset;
 mod typed;
@@ -199,11 +194,8 @@ impl Spec {
     }
 }
 
-/// The factor by which a run is smaller than the one that parameters are given for.
-///
-/// With fewer pages, the same number of samples a page comes from fewer samples. How long they take depends
-/// on the threads too: times shrink by `footprint` x threads / the paper's threads, so that every window
-/// holds as many samples a page as in the paper.
+/// The factor by which a run is smaller than the one that parameters are given for: every window holds as
+/// many samples a page as in the paper. How long they take to come depends on the threads too.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Scale {
     /// Divides counts of samples and sizes.
@@ -306,8 +298,7 @@ impl Parameters {
         }
     }
 
-    /// Returns a parameter's value; `None` if there is no such parameter. Code reads its settings typed
-    /// instead.
+    /// Returns a parameter's value, if there is one of that name. Code reads its settings typed instead.
     pub fn value(&self, name: &str) -> Option<Value> {
         self.iter().find(|(spec, _)| spec.name == name).map(|(_, value)| value)
     }

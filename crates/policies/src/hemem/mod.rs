@@ -2,21 +2,16 @@
 //!
 //! # Paper
 //! Raybuck et al., "HeMem: Scalable Tiered Memory Management for Big Data Applications and Real NVM", SOSP
-//! 2021, and the library published with it; a baseline of FreqTier (section VII) and described in HybridTier
-//! (section 3.3). Numbers are the library's.
+//! 2021, and the library published with it, whose numbers these are.
 //!
-//! - A page is hot at 4 sampled reads or 4 sampled writes. Each tier has a list of hot and one of cold pages;
-//!   pages hot by their writes go to the front of theirs, to be promoted first.
+//! - A page is hot at 4 sampled reads or 4 sampled writes; pages hot by their writes go to the front of their
+//!   tier's list of hot pages, to be promoted first.
 //! - A count that reaches the cooling threshold advances a global clock. A page's counts are halved once for
-//!   each missed tick, when it is sampled next or when the walk over the hot lists reaches it. The walk moves
-//!   pages that are no longer hot to the cold list.
-//! - Every 10 ms hot slow pages are promoted in turn, into free room or against the first cold fast page, up
-//!   to 10 GB/s, while there are cold pages.
+//!   each missed tick, when it is sampled next or when the walk over the hot lists reaches it.
+//! - Every 10 ms hot slow pages are promoted in turn, into free room or against the first cold fast page.
 //!
-//! # Deviations
-//! - The run's pages, not the paper's 2 MB: at a period of 19,997, 4 KiB pages get 512 times fewer samples.
-//! - The library sees every allocation; here a read of the page table finds cold fast pages on demand.
-//! - A host samples stores that missed, not all retired ones, and keeps no room for new pages.
+//! Deviations: the run's pages instead of 2 MB, a read of the page table that finds cold fast pages, stores
+//! that missed instead of all, no room kept for new pages; see `docs/reference/policies.md`.
 
 use crate::prelude::*;
 use crate::support::SAMPLE_BYTES;

@@ -1,7 +1,5 @@
-//! Checks decisions against exact counts (HybridTier, section 6.4.2): beside the filters, exact tables count
-//! the same samples and are cooled with them. Each decision that the filters make is made again from the
-//! tables, with the same thresholds, and the two are compared. A measuring aid: off by default, and no part
-//! of the policy's metadata.
+//! Checks decisions against exact counts (HybridTier, section 6.4.2): each decision is made again from exact
+//! tables, with the same thresholds. A measuring aid: off by default, and no part of the policy's metadata.
 
 use isotherm_core::PageId;
 use isotherm_trackers::{DenseTable, Tracker};

@@ -123,7 +123,6 @@ impl Hotness {
     }
 
     /// Returns whether a page was accessed since it had a frequency of `saved` (halved as the counters were).
-    ///
     /// At its largest value a counter cannot rise: there, any momentum is the access.
     pub(super) fn was_accessed(&self, counts: Counts, saved: u32) -> bool {
         counts.frequency > saved

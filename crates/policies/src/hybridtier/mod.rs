@@ -46,7 +46,6 @@ pub(crate) struct HybridTier {
     hotness: Hotness,
     chances: SecondChances,
     scan: DemotionScan,
-    /// Pages of the last batch that are to be promoted.
     hot: Vec<PageId>,
     /// Of all pages that were to be promoted so far, those that only their momentum spoke for.
     by_momentum: u64,

@@ -22,7 +22,6 @@ struct Cohort {
     pages: usize,
 }
 
-/// The marked pages, oldest first.
 #[derive(Debug, Clone)]
 pub(super) struct SecondChances {
     marks: VecDeque<Mark>,

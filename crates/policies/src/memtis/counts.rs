@@ -46,7 +46,6 @@ pub(crate) struct Counts {
 }
 
 impl Counts {
-    /// Halves every count, lazily.
     pub(super) fn cool(&mut self) {
         self.clock += 1;
     }

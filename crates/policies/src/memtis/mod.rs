@@ -3,22 +3,18 @@
 //! # Paper
 //! Lee et al., "Memtis: Efficient Memory Tiering with Dynamic Page Classification and Page Size
 //! Determination", SOSP 2023, and the kernel published with it; described in HybridTier (sections 2 and 3)
-//! and Jenga (section 2.2.2). Every parameter with its source stands in `settings`.
+//! and Jenga (2.2.2). Parameters and sources: `settings`. `memtis-qc` is the same with quick cooling, as
+//! Jenga compares it.
 //!
 //! - Samples of loads and stores count exactly, page by page (`counts`); cooling halves the counts lazily.
 //! - A histogram of 16 bins of powers of two (`histogram`) gives the hot threshold: the largest set of bins
-//!   that fits the fast tier less 3 %. While that set is small, the bin below is warm: neither promoted nor
-//!   demoted unless hot pages need its room ([`Thresholds`]).
+//!   that fits the fast tier less 3 %. While that set is small, the bin below is warm ([`Thresholds`]).
 //! - The sampling period follows the time that sampling takes (`period`).
 //! - Every 500 ms, hot pages of slower tiers are promoted and cold pages demoted, within a rate
 //!   (`migration`).
 //! - Huge pages: `units`, `split`.
 //!
-//! `memtis-qc` is the same with quick cooling, as Jenga compares it.
-//!
-//! # Deviations
-//! `docs/reference/policies.md` has them: a threshold that follows the histogram both ways, one sweep that
-//! classes pages again after a change, the stores that are sampled, and the cost of sampling.
+//! Deviations: see `docs/reference/policies.md`.
 
 pub(crate) mod counts;
 pub(crate) mod histogram;
@@ -89,7 +85,6 @@ pub(crate) struct Memtis<C = Counts> {
     derived: Derived,
     units: Units,
     counts: C,
-    /// Real units, by their counts.
     histogram: Histogram,
     /// Where ranges are units: their counts.
     splitter: Option<Splitter>,

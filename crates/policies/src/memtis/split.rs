@@ -1,9 +1,6 @@
-//! The choice of huge ranges to split: those whose accesses fall on few of their pages, while base pages
-//! would hit more often.
-//!
-//! Beside the real histogram, in which a range counts as a whole, stands an estimated one of its base pages
-//! with a hot threshold of its own. A sample of a page that is hot there would have hit, had the fast tier
-//! held the hottest base pages. While 95 % of that estimated hit ratio exceed the real one, ranges are split,
+//! The choice of huge ranges to split. Beside the real histogram stands an estimated one of base pages: a
+//! sample of a page that is hot there would have hit. While 95 % of that hit ratio exceed the real one,
+//! ranges are split,
 //!
 //! ```text
 //! count = (95 % x estimated - real) x accessed ranges x latency gap x strength
@@ -20,10 +17,8 @@ use super::histogram::{Histogram, bin_of, clamp};
 use super::settings::{BASE_PAGES, Derived};
 use super::units::Units;
 
-/// Memtis' scale of skewness.
 const SKEWNESS_SCALE: f64 = 11.0;
 
-/// Counts of whole ranges, and what their base pages would do.
 #[derive(Debug, Clone)]
 pub(super) struct Splitter {
     /// Samples of each range, at its first page.

@@ -2,23 +2,19 @@
 //!
 //! # Paper
 //! Zhou et al., "NeoMem: Hardware/Software Co-Design for CXL-Native Memory Tiering" (MICRO 2024), section V.
-//! Every `migration_interval` (10 ms) the daemon reads the pages that the device found hot and promotes them;
-//! every `clear_interval` (5 s) it clears the device. The hotness threshold follows Algorithm 1
-//! ([`threshold`]): a quantile of the device's histogram, adjusted by bandwidth, ping-pong, error bound and
-//! quota. Defaults are those of Table IV. Cold pages are the kernel's LRU's business. A fixed `threshold` is
-//! the naive policy of Fig. 14.
+//! Every `migration_interval` (10 ms) the daemon promotes the pages that the device found hot; every
+//! `clear_interval` (5 s) it clears the device. The threshold follows Algorithm 1 ([`threshold`]); a fixed
+//! one is the naive policy of Fig. 14. Defaults are those of Table IV. Cold pages are the kernel's LRU's
+//! business.
 //!
 //! # Deviations
-//! `docs/papers/neomem.md` has them all. Open in the paper: the interval of updates (the published daemon's),
-//! delta (its example, 25 %), whether the quota bounds promotions (it does; pages beyond wait until the next
-//! clear).
+//! `docs/papers/neomem.md` explains the choices where the paper is open.
 //!
 //! - `PG_demoted`: a page counts as demoted if the host says so or if it was promoted before. A host that
 //!   cannot tell what reclaim took misses the first return of a page that was fast from its allocation on.
 //! - A policy waits for the reclaim that it asked for, so it asks for at most `reclaim` pages at a time.
 //! - Several devices: their histograms and traffic are added up, and all get one threshold.
 //! - A clear that falls on a threshold update waits for the reading, or the histogram would be empty.
-//! - A device without a histogram, such as CXL 3.2's hotness monitoring unit, needs a fixed threshold.
 
 mod settings;
 mod threshold;

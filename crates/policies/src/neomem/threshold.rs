@@ -45,8 +45,7 @@ impl Threshold {
         self.ping_pong = observed.ping_pongs as f64 / observed.promoted.max(1) as f64;
         self.error = histogram.error_bound(observed.report.lanes, delta);
         let halved = |p: f64| (p / 2.0).max(p_min);
-        // Lines 9 to 13: more if the slow tier is busy, less if pages come back, half if the quota is used
-        // up.
+        // Lines 9 to 13: more if the slow tier is busy, less if pages come back, half if the quota is spent.
         self.p = if (observed.promoted as f64) < self.quota {
             let grown = (1.0 + self.bandwidth).powf(alpha);
             let shrunk = (1.0 + self.ping_pong).powf(beta);

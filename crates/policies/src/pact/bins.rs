@@ -90,9 +90,7 @@ impl Bins {
         f64::from(value) / self.width >= self.last
     }
 
-    /// Adapts the width to the added values, with `tracked` pages and `candidates` waiting for promotion.
-    ///
-    /// Where half of the values are equal, the rule gives no width, and the old one stays.
+    /// Adapts the width to the added values. Where half of them are equal, the old one stays.
     pub(super) fn adapt(&mut self, tracked: usize, candidates: usize) {
         if self.binning == Binning::Static || tracked == 0 {
             return;

@@ -4,24 +4,17 @@
 //! "PACT: A Criticality-First Design for Tiered Memory", ASPLOS 2026, sections 3 to 5; numbers that it leaves
 //! open are those of the daemon published with it. `settings` names the source of each.
 //!
-//! - Algorithm 1: loads of the slow tier are sampled; every 20 ms its stalls are estimated from misses, T1
-//!   and T2 and shared out among the pages sampled: `attribution`. Values are summed up in [`PacTable`],
-//!   cooled by distance in samples if asked for.
-//! - Algorithm 3: bins of the Freedman-Diaconis width of a reservoir's quartiles; what a sample lifts into
-//!   the last bin is a candidate: `bins`.
+//! - Algorithm 1: every 20 ms the slow tier's stalls are estimated from misses, T1 and T2 and shared out
+//!   among the pages sampled (`attribution`), summed up in [`PacTable`].
+//! - Algorithm 3: what a sample lifts into the last of the adaptive bins is a candidate (`bins`).
 //! - Algorithm 2: each window promotes its candidates, those of highest value first, and has the kernel's LRU
-//!   demote until as many pages (and `margin`) were demoted as were promoted, whether there is room or not:
-//!   eager demotion.
-//! - `score=frequency` is the variant of section 5.6, `attribution=latency` that of 4.3.7, for which
-//!   `exposed` takes what the newest processors tell: the part of a load's latency that nothing hid.
+//!   demote until as many pages (and `margin`) were demoted as were promoted, whether there is room or not.
+//! - `score=frequency` is the variant of section 5.6, `attribution=latency` that of 4.3.7; `exposed` takes
+//!   the part of a load's latency that nothing hid.
 //!
 //! # Deviations
-//! `docs/reference/policies.md` has the choices: short windows, room that new pages took, `t_scale` as
-//! printed, the bins' width in a scaled run (`whole`), huge pages.
-//!
-//! - Samples are attributed at the end of their window, as the paper says; the daemon gives each sample the
-//!   unit cost of the window before.
-//! - The kernel is asked for a number of pages; the daemon switches its demotion on and off once a second.
+//! Samples are attributed at the end of their window; the kernel is asked for a number of pages. For the
+//! others (short windows, room that new pages took, `t_scale`, `whole`) see `docs/reference/policies.md`.
 
 mod attribution;
 mod bins;
@@ -42,7 +35,6 @@ const BATCH: usize = 4096;
 /// Operations of sorting, sharing out and binning one sample.
 const SAMPLE_OPERATIONS: u64 = 40;
 
-/// A page that a window lifted into the last bin.
 #[derive(Debug, Clone, Copy)]
 struct Candidate {
     page: PageId,

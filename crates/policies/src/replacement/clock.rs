@@ -10,7 +10,6 @@ use super::{Access, Replacement};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 enum State {
-    /// Not held.
     Out,
     /// Held, not used since it entered or the hand passed.
     Unused,

@@ -12,9 +12,8 @@ struct Node {
     older: u32,
 }
 
-/// `N` lists over the same pages, each page in at most one of them.
-///
-/// Each list is a ring through a node of its own, so that no operation asks whether it is at an end.
+/// `N` lists over the same pages, each page in at most one of them. Each is a ring through a node of its
+/// own, so that no operation asks whether it is at an end.
 #[derive(Debug, Clone)]
 pub(crate) struct Lists<const N: usize> {
     /// First the lists' own nodes (older: the newest page; newer: the oldest), then one a page; [`OUT`] in

@@ -31,7 +31,6 @@ impl Watermarks {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Scan {
-    /// It found as many cold pages as were wanted.
     Enough,
     /// It went once around the address space and found fewer.
     Short,
@@ -62,10 +61,9 @@ impl DemotionScan {
         self.found.capacity() * size_of::<(PageId, TierId)>() + self.fast.capacity() * size_of::<u32>()
     }
 
-    /// Plans to demote `wanted` cold pages of the fast tier, going once around the address space at most.
-    ///
-    /// `choose` gets fast pages in address order and appends moves of the cold ones, at most as many as it is
-    /// told; what lies behind the last of these it must leave alone, for the next scan begins there.
+    /// Plans to demote `wanted` cold fast pages, going once around the address space at most. `choose` gets
+    /// fast pages in address order and appends moves of the cold ones, at most as many as it is told, leaving
+    /// alone what lies behind the last of these: the next scan begins there.
     pub(crate) fn run(
         &mut self,
         wanted: u64,

@@ -29,7 +29,6 @@ pub(crate) struct ThresholdSettings {
     pub(crate) room: u64,
     pub(crate) ties: Ties,
     pub(crate) initial: u32,
-    /// Samples until then.
     pub(crate) warmup: u64,
     pub(crate) seed: u64,
 }
@@ -67,7 +66,6 @@ impl HotThreshold {
         }
     }
 
-    /// Returns whether a page with this count is hot.
     #[inline]
     pub(crate) fn is_hot(&self, page: PageId, count: u32) -> bool {
         count >= self.threshold

@@ -67,7 +67,6 @@ impl<const N: usize> PageLists<N> {
         }
     }
 
-    /// Puts a page, wherever it was, first into `list`.
     pub(crate) fn enqueue_first(&mut self, list: usize, page: PageId) {
         self.remove(page);
         self.link(list, END, page.0, self.ends[list].front);
@@ -96,7 +95,6 @@ impl<const N: usize> PageLists<N> {
         self.ends[list].length += 1;
     }
 
-    /// Makes two pages neighbours; either may be [`END`].
     fn join(&mut self, list: usize, before: u32, after: u32) {
         match before {
             END => self.ends[list].front = after,

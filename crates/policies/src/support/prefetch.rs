@@ -37,7 +37,6 @@ impl Chunk {
         &self.pages[..self.length]
     }
 
-    /// Returns the tier of each page, where it is mapped.
     pub(crate) fn tiers(&self) -> &[Option<TierId>] {
         &self.tiers[..self.length]
     }

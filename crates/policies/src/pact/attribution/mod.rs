@@ -38,7 +38,6 @@ pub(super) struct Model {
     /// Of the second tier, in nanoseconds.
     pub(super) k: f64,
     pub(super) most_parallelism: f64,
-    /// Whether samples are counted in place of stalls.
     pub(super) frequency: bool,
 }
 
@@ -53,7 +52,6 @@ pub(super) struct Attribution {
     updates: Vec<(u32, f32)>,
     /// The second tier's memory-level parallelism in the last window that had any.
     pub(super) parallelism: f64,
-    /// Rejected windows.
     pub(super) rejected: u64,
 }
 

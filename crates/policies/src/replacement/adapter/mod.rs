@@ -1,24 +1,16 @@
 //! A replacement algorithm as a tiering policy: from "insert on a miss" to "promote within a budget".
 //!
-//! # Problem
 //! A cache fetches every missed page into the place of another one. In tiering a missed page can be used
-//! where it is, moves cost time and can fail, and a policy sees samples in batches instead of every access.
+//! where it is, moves cost time and can fail, and a policy sees samples in batches. As in HybridTier
+//! (sections 5.2 and 6.1) samples are the accesses and the fast tier is the cache: the algorithm runs over
+//! the samples one by one, its residents are the pages for the fast tier, and once a batch the difference
+//! from the page table becomes moves, at most `promotion_budget` of them promotions. An evicted page is
+//! demoted when its room is needed, in the order of eviction; until then it serves hits where it is.
 //!
-//! # Approach
-//! HybridTier (sections 5.2 and 6.1) compares with ARC and 2Q: samples are the accesses, the fast tier is the
-//! cache, a page is promoted on its first sample and starts in the slow tier. So the algorithm runs over the
-//! samples one by one, its residents are the pages for the fast tier, and once a batch the difference from
-//! the page table becomes moves, at most `promotion_budget` of them promotions. An evicted page is demoted
-//! when its room is needed, in the order of eviction; until then it serves hits where it is.
-//!
-//! # When moves fail
-//! The lists hold sampled pages, and the page table tells where they are: no list needs correction. A page
-//! that could not be promoted stays a resident and is tried again at its next sample; one that could not be
-//! demoted goes to the end of those that should leave; one that is gone is no longer sampled.
-//!
-//! # Deviation
-//! The authors' artifact moves each page at once, and demotes the page that came instead of the one that
-//! left.
+//! The page table tells where pages are, so no list needs correction when moves fail. A page that could not
+//! be promoted stays a resident and is tried again at its next sample; one that could not be demoted goes to
+//! the end of those that should leave. The authors' artifact moves each page at once, and demotes the page
+//! that came.
 
 use std::collections::VecDeque;
 
@@ -43,7 +35,6 @@ pub(crate) struct Tiered<R> {
     entering: VecDeque<PageId>,
     /// Evicted while in the fast tier, in that order; those that have not come back are to be demoted.
     leaving: VecDeque<PageId>,
-    /// Which of the two each page waits in.
     queued: Vec<u8>,
     work: Work,
 }

@@ -15,7 +15,6 @@ pub(crate) struct Promotion {
     threshold: HotThreshold,
     adjust_period: Nanos,
     limit: RateLimit,
-    /// Free pages with which everything is promoted.
     enough: u64,
 }
 
@@ -46,7 +45,6 @@ impl Promotion {
         self.admits_hot(fault)
     }
 
-    /// Decides without the free-space shortcut.
     pub(crate) fn admits_hot(&mut self, fault: &HintFault) -> bool {
         let target = self.limit.pages_in(self.adjust_period);
         self.threshold.adjust(fault.time, self.limit.candidates, target);
