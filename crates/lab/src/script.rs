@@ -50,7 +50,7 @@ pub(crate) fn settings(machine: &Machine, job: &Job, modules: &[String]) -> Stri
     values.into_iter().map(line).collect()
 }
 
-/// Returns the bytes of the fast node to leave free; an engine gets room for its own memory and files as well.
+/// Returns the bytes of the fast node to leave free. An engine gets room for its own memory and files.
 fn fast_bytes(job: &Job) -> String {
     let own = if matches!(job.tiering, PolicyRun::Kernel(_)) { 0 } else { ENGINE_BYTES };
     job.fast.map_or_else(String::new, |fast| (fast.0 + own).to_string())

@@ -165,7 +165,7 @@ impl Vcpu {
         }
     }
 
-    /// Touches a line in the filter and, if that does not hold it, in the shared cache; returns whether neither did.
+    /// Touches a line in the filter and then, if needed, in the shared cache. Returns whether neither held it.
     #[inline(always)]
     fn misses(&mut self, recorder: &Recorder, line: u64) -> bool {
         !self.filter.touch(line) && !recorder.cache.touch(line)

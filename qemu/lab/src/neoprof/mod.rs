@@ -150,7 +150,7 @@ impl NeoProf {
         None
     }
 
-    /// Sends the collected requests and the idle cycles. Requests beyond the clock's cycles use up later ones.
+    /// Sends the requests and the idle cycles. Requests beyond the clock's cycles use up later ones.
     fn settle(&mut self, now_ns: u64) {
         self.device.accesses(&self.requests);
         self.cycles += self.requests.len() as u64;
