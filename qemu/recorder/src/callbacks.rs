@@ -164,8 +164,8 @@ fn attach<const TRACKED: bool>(
 
 /// Announces a block; `summary` is one of its instructions.
 extern "C" fn entered<const TRACKED: bool>(index: c_uint, summary: *mut c_void) {
-    // SAFETY: this is a callback of this vCPU, and there is no other reference. The data is the one registered
-    // with this callback, and lives as long as the translation.
+    // SAFETY: this is a callback of this vCPU, and there is no other reference. The data is the one
+    // registered with this callback, and lives as long as the translation.
     unsafe { vcpu::get(index).enter::<TRACKED>(&*summary.cast::<Summary>()) };
 }
 

@@ -100,9 +100,8 @@ fn path_at(descriptor: u64, address: u64) -> Option<PathBuf> {
 fn is_executable(path: &Path) -> bool {
     let Ok(name) = CString::new(path.as_os_str().as_bytes()) else { return false };
     // SAFETY: a terminated path.
-    let allowed =
-        unsafe { libc::faccessat(libc::AT_FDCWD, name.as_ptr(), libc::X_OK, libc::AT_EACCESS) } == 0;
-    allowed && path.is_file()
+    let refused = unsafe { libc::faccessat(libc::AT_FDCWD, name.as_ptr(), libc::X_OK, libc::AT_EACCESS) };
+    refused == 0 && path.is_file()
 }
 
 /// Returns whether executing the file changes the user or group, which QEMU in between would prevent.
