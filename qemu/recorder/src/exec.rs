@@ -21,6 +21,7 @@ const LONGEST: usize = 128 << 10;
 /// More strings than the kernel takes (`ARG_MAX` bytes, 2 MiB by default).
 const MAX: usize = 1 << 20;
 
+/// Offset from a guest address to the host's.
 pub(crate) static GUEST_BASE: AtomicU64 = AtomicU64::new(0);
 
 /// Inspects a system call before it is made. Does not return from an `exec` that it traces.
