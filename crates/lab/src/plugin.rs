@@ -31,7 +31,7 @@ pub fn find(executable: &Path) -> Result<PathBuf, LabError> {
     found.ok_or(LabError::NoPlugin { name: NAME, folder })
 }
 
-/// Finds the simulated hardware of a machine's NeoProf, if any, by `$ISOTHERM_NEOPROF_RTL` or beside the plugin.
+/// Finds a NeoProf's simulated hardware, if it has any, by `$ISOTHERM_NEOPROF_RTL` or beside the plugin.
 pub(crate) fn hardware(plugin: &Path, machine: &Machine) -> Result<Option<PathBuf>, LabError> {
     let wanted = machine.neoprof.is_some_and(|device| device.model == NeoProfModel::Rtl);
     let folder = plugin.parent().unwrap_or(Path::new(".")).to_owned();

@@ -28,6 +28,8 @@ pub(crate) fn settings(machine: &Machine, job: &Job, modules: &[String]) -> Stri
         Start::Slow => last.to_string(),
         Start::Fast => "0".into(),
     };
+    // An engine keeps the program within its `--fast` itself, and gets room for its own memory and files.
+    let own = if matches!(job.tiering, PolicyRun::Kernel(_)) { 0 } else { ENGINE_BYTES };
     let values = [
         ("MODULES", modules.join(" ")),
         ("CXL", either(machine.has_cxl(), "1", "")),
@@ -42,18 +44,12 @@ pub(crate) fn settings(machine: &Machine, job: &Job, modules: &[String]) -> Stri
         ("SLOW_NODE", last.to_string()),
         ("ALL_NODES", format!("0-{last}")),
         ("START_NODES", start),
-        ("FAST_BYTES", fast_bytes(job)),
+        ("FAST_BYTES", job.fast.map_or_else(String::new, |fast| (fast.0 + own).to_string())),
         ("FAST_RANGES", range_words(&ranges[0])),
         ("SLOW_RANGES", range_words(&ranges[last])),
     ];
     let line = |(name, value): (&str, String)| format!("{name}='{value}'\n");
     values.into_iter().map(line).collect()
-}
-
-/// Returns the bytes of the fast node to leave free; an engine gets room for its own memory and files as well.
-fn fast_bytes(job: &Job) -> String {
-    let own = if matches!(job.tiering, PolicyRun::Kernel(_)) { 0 } else { ENGINE_BYTES };
-    job.fast.map_or_else(String::new, |fast| (fast.0 + own).to_string())
 }
 
 /// Joins ranges as `start-end` in decimal, separated by spaces.

@@ -22,20 +22,15 @@ pub struct Rows {
     pub dependence: Vec<u8>,
 }
 
-/// Single row.
+/// Single row; the fields are columns of [`Rows`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs, reason = "as in `Rows`")]
 pub struct Row {
-    /// See [`Rows::process`].
     pub process: u32,
-    /// See [`Rows::thread`].
     pub thread: u32,
-    /// See [`Rows::instructions`].
     pub instructions: u32,
-    /// See [`Rows::line`].
     pub line: u64,
-    /// Whether it is a store.
     pub store: bool,
-    /// See [`Rows::dependence`].
     pub dependence: u8,
 }
 

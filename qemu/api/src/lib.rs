@@ -112,7 +112,7 @@ macro_rules! declare_api {
                 Ok(Self {
                     $($name: {
                         let symbol = $crate::find($symbol).ok_or($symbol)?;
-                        // SAFETY: QEMU's function of this name, which has this signature in all declared versions.
+                        // SAFETY: QEMU's function of this name has this signature in all declared versions.
                         unsafe {
                             ::std::mem::transmute::<
                                 *mut ::std::ffi::c_void,

@@ -37,7 +37,7 @@ impl Guest {
         Some(Self { buffer, kernel_base: register(c"k_gs_base")?, page_tables: register(c"cr3")? })
     }
 
-    /// Returns the process whose user-mode code runs, and its task's address if known; in a callback of this vCPU.
+    /// Returns the process that runs, and its task's address if known. Called by a callback of this vCPU.
     pub(crate) fn process(&self, api: &Api, mailbox: Option<&Mailbox>) -> (Process, Option<u64>) {
         let known = mailbox.and_then(|mailbox| {
             let task = self.task(api, mailbox)?;

@@ -42,13 +42,11 @@ struct Tier {
     ranges: Vec<[u64; 2]>,
 }
 
+/// Samples of the virtual PMU; the lab's `Samples` describes the fields.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct Samples {
-    /// Samples taken, lost ones included.
     pub(crate) taken: u64,
-    /// Samples that found the ring full.
     pub(crate) lost: u64,
-    /// Samples whose process is known by its page tables only.
     pub(crate) unresolved: u64,
 }
 

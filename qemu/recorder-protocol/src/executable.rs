@@ -53,16 +53,16 @@ fn elf(head: &[u8]) -> Executable {
         let bytes = [*head.get(at)?, *head.get(at + 1)?];
         Some(if order == Some(&2) { u16::from_be_bytes(bytes) } else { u16::from_le_bytes(bytes) })
     };
-    match (class, order, half(18)) {
-        (Some(2), Some(1), Some(62)) if matches!(half(16), Some(2 | 3)) => Executable::Native,
-        (Some(2), _, Some(62)) => Executable::Foreign("an x86-64 file that is not a program".into()),
-        (_, _, Some(3)) => Executable::Foreign("a 32-bit x86 program".into()),
-        (_, _, Some(40)) => Executable::Foreign("a 32-bit Arm program".into()),
-        (_, _, Some(62)) => Executable::Foreign("an x32 program".into()),
-        (_, _, Some(183)) => Executable::Foreign("a 64-bit Arm program".into()),
-        (_, _, Some(machine)) => Executable::Foreign(format!("a program for ELF machine {machine}")),
-        _ => Executable::Foreign("a truncated ELF file".into()),
-    }
+    Executable::Foreign(match (class, order, half(18)) {
+        (Some(2), Some(1), Some(62)) if matches!(half(16), Some(2 | 3)) => return Executable::Native,
+        (Some(2), _, Some(62)) => "an x86-64 file that is not a program".into(),
+        (_, _, Some(3)) => "a 32-bit x86 program".into(),
+        (_, _, Some(40)) => "a 32-bit Arm program".into(),
+        (_, _, Some(62)) => "an x32 program".into(),
+        (_, _, Some(183)) => "a 64-bit Arm program".into(),
+        (_, _, Some(machine)) => format!("a program for ELF machine {machine}"),
+        _ => "a truncated ELF file".into(),
+    })
 }
 
 /// Command for QEMU: the program that the kernel would load, and its arguments.

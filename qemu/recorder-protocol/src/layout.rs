@@ -4,8 +4,8 @@
 //! shared: a forked child has it already, no descriptor stays open that the guest could close, and what a
 //! process has written stays there however it dies. A vCPU claims a free chunk, writes each record and then
 //! the count in the slot, and marks the slot full. The recorder, which uses the file at the offsets of
-//! [`Header`] and [`Slot`], reads full and unfinished chunks and marks full ones free. While no chunk is free,
-//! the guest waits: the pool bounds both the disk and the memory that recording takes.
+//! [`Header`] and [`Slot`], reads full and unfinished chunks and marks full ones free. While no chunk is
+//! free, the guest waits: the pool bounds both the disk and the memory that recording takes.
 
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
@@ -34,8 +34,8 @@ pub fn filter(shared: Geometry) -> Option<Geometry> {
     (sets > 1).then_some(Geometry { sets, ways: 1 })
 }
 
-/// Start of the pool. What the recorder writes often and what plugins write (from `allocated` on) lie on cache
-/// lines of their own.
+/// Start of the pool. What the recorder writes often and what plugins write (from `allocated` on) lie on
+/// cache lines of their own.
 #[repr(C)]
 #[derive(Debug)]
 pub struct Header {

@@ -129,7 +129,7 @@ fn inspect(
     }
 }
 
-/// Registers calls for the instructions that report accesses, and for the block unless an access announces it.
+/// Registers calls for instructions that report accesses, and for the block unless an access announces it.
 fn attach<const TRACKED: bool>(
     recorder: &Recorder,
     block: *mut Block,
@@ -164,8 +164,8 @@ fn attach<const TRACKED: bool>(
 
 /// Announces a block; `summary` is one of its instructions.
 extern "C" fn entered<const TRACKED: bool>(index: c_uint, summary: *mut c_void) {
-    // SAFETY: this is a callback of this vCPU, and there is no other reference. The data is the one registered
-    // with this callback, and lives as long as the translation.
+    // SAFETY: this is a callback of this vCPU, and there is no other reference. The data is the one
+    // registered with this callback, and lives as long as the translation.
     unsafe { vcpu::get(index).enter::<TRACKED>(&*summary.cast::<Summary>()) };
 }
 
@@ -200,7 +200,7 @@ extern "C" fn alone<const TRACKED: bool>(index: c_uint, access: u32, address: u6
     }
 }
 
-/// Makes the accesses of a group in program order; the lowest is at `address`. With `HITS` all hit the filter.
+/// Makes a group's accesses in program order, the lowest at `address`. With `HITS` all hit in the filter.
 #[inline(never)]
 extern "C" fn replay<const TRACKED: bool, const HITS: bool>(index: c_uint, address: u64, teller: &Summary) {
     let Some(recorder) = recorder::get() else { return };

@@ -21,6 +21,7 @@ const LONGEST: usize = 128 << 10;
 /// More strings than the kernel takes (`ARG_MAX` bytes, 2 MiB by default).
 const MAX: usize = 1 << 20;
 
+/// Offset from a guest address to the host's.
 pub(crate) static GUEST_BASE: AtomicU64 = AtomicU64::new(0);
 
 /// Inspects a system call before it is made. Does not return from an `exec` that it traces.
@@ -100,9 +101,8 @@ fn path_at(descriptor: u64, address: u64) -> Option<PathBuf> {
 fn is_executable(path: &Path) -> bool {
     let Ok(name) = CString::new(path.as_os_str().as_bytes()) else { return false };
     // SAFETY: a terminated path.
-    let allowed =
-        unsafe { libc::faccessat(libc::AT_FDCWD, name.as_ptr(), libc::X_OK, libc::AT_EACCESS) } == 0;
-    allowed && path.is_file()
+    let refused = unsafe { libc::faccessat(libc::AT_FDCWD, name.as_ptr(), libc::X_OK, libc::AT_EACCESS) };
+    refused == 0 && path.is_file()
 }
 
 /// Returns whether executing the file changes the user or group, which QEMU in between would prevent.

@@ -78,7 +78,7 @@ impl Follower {
         self.position = (!tracker.idle()).then(|| Position::start(instruction));
     }
 
-    /// Notes a miss, the thread's instruction `at`. Returns the distance to the miss that its address needs, or 0.
+    /// Notes a miss, instruction `at`. Returns the distance to the miss that its address depends on, or 0.
     #[inline]
     pub(crate) fn miss(&mut self, instruction: &Summary, line: u64, at: u64) -> u8 {
         let tracker = self.tracker.get_or_insert_default();

@@ -1,7 +1,7 @@
 //! The recorder's QEMU plugin: it runs inside `qemu-x86_64`, sees every memory access of the guest program,
 //! and records those that miss a modelled last-level cache.
 //!
-//! One shared object serves QEMU's plugin API 1 (Debian 12's 7.2) to 4 (10.0): a constructor sets the variable
+//! One shared object serves QEMU's plugin API 1 (Debian 12's 7.2) to 4 (10.0): a constructor sets
 //! `qemu_plugin_version`, which QEMU reads after loading the object, to a version that this QEMU offers.
 //!
 //! The parts, bottom up: `pool` (the chunks of the file shared with the recorder), `filter` and `cache` (the

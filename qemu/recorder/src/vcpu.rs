@@ -46,7 +46,7 @@ pub(crate) struct Vcpu {
 }
 
 /// # Safety
-/// The caller is the thread that runs this vCPU (or creates, forks or ends it), and has no other reference to it.
+/// The caller is the thread that runs this vCPU (or creates, forks or ends it), and has no other reference.
 #[inline(always)]
 pub(crate) unsafe fn get<'a>(index: u32) -> &'a mut Vcpu {
     // SAFETY: the caller's contract; other vCPUs have other places.
@@ -165,7 +165,7 @@ impl Vcpu {
         }
     }
 
-    /// Touches a line in the filter and, if that does not hold it, in the shared cache; returns whether neither did.
+    /// Touches a line in the filter and then, if needed, in the shared cache. Returns whether both missed.
     #[inline(always)]
     fn misses(&mut self, recorder: &Recorder, line: u64) -> bool {
         !self.filter.touch(line) && !recorder.cache.touch(line)

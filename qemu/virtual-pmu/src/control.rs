@@ -9,7 +9,7 @@ pub struct Control {
     /// Counters restart when this changes.
     pub epoch: u64,
     pub counting: bool,
-    /// Distance between sampled misses, 0 for no samples; with [`Self::each_tier`] for each, else the first for all.
+    /// Misses between samples, 0 for none: of each tier with [`Self::each_tier`], else the first for all.
     pub periods: [u64; MAX_TIERS],
     /// Misses that count towards samples: bit `2 x tier + store`.
     pub events: u64,

@@ -6,7 +6,7 @@ use crate::control::{self, get, set};
 use crate::layout::{LayoutError, MAGIC, MAX_TIERS, RingPlace, VERSION, word};
 use crate::{Control, Mailbox, Record, Snapshot, Words};
 
-/// Guest's side: one driver takes samples, others may count. Requests take effect once the doorbell is answered.
+/// Guest's side: one driver takes samples, others may count. Requests hold once the doorbell is answered.
 #[derive(Debug)]
 pub struct Driver<W> {
     memory: W,
@@ -96,7 +96,7 @@ impl<W: Words> Driver<W> {
         control::write_filter(self.memory.words(), tgids)
     }
 
-    /// Rings the doorbell: the plugin applies the requests and publishes. Returns [`Self::is_answered`]'s argument.
+    /// Rings the doorbell, so that the plugin applies requests and publishes. Returns its number.
     pub fn ring(&self) -> u64 {
         self.memory.words()[word::DOORBELL].fetch_add(1, Ordering::AcqRel).wrapping_add(1)
     }

@@ -122,9 +122,8 @@ impl RingPlace {
     pub(crate) fn read(memory: &impl Words) -> Result<Self, LayoutError> {
         let words = memory.words();
         let bytes = words.len() * 8;
-        if bytes < MIN_BYTES {
-            return Err(LayoutError::Small { bytes });
-        }
+        // Refuses a memory that is too small.
+        Self::of(words.len())?;
         let get = |index: usize| words[index].load(Ordering::Acquire);
         let (offset, capacity) = (get(word::RING_OFFSET), get(word::RING_CAPACITY));
         if !capacity.is_power_of_two() || capacity > words.len() as u64 {

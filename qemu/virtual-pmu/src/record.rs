@@ -34,7 +34,7 @@ impl Record {
     pub const MAX_LATENCY: u32 = (1 << 20) - 1;
     pub const MAX_WEIGHT: u32 = (1 << 28) - 1;
 
-    /// Packs the record. From bit 0 of the last word: tier 8, store 1, processor 7, latency 20, weight 28 bits.
+    /// Packs the record. The last word, from bit 0: tier 8, store 1, processor 7, latency 20, weight 28.
     pub fn pack(self) -> [u64; 4] {
         let process = match self.process {
             Process::Tgid(tgid) => u64::from(tgid),

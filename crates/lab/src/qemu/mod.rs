@@ -71,16 +71,9 @@ pub fn arguments(guest: &Guest<'_>) -> Vec<OsString> {
     for (name, port) in &guest.ports {
         stream(&mut line, name, port);
     }
-    line.pair("-append", kernel_words(guest.machine));
+    let more: &[&str] = if guest.machine.deterministic { &["nokaslr", "norandmaps"] } else { &[] };
+    line.pair("-append", [&KERNEL_WORDS, more].concat().join(" "));
     line.0
-}
-
-fn kernel_words(machine: &Machine) -> String {
-    let mut words = KERNEL_WORDS.to_vec();
-    if machine.deterministic {
-        words.extend(["nokaslr", "norandmaps"]);
-    }
-    words.join(" ")
 }
 
 #[derive(Debug, Default)]

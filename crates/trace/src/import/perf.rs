@@ -173,7 +173,7 @@ fn memory_report(text: &str) -> Option<Sample<'_>> {
     Some(Sample { command: "", process, thread, period: 1, address, source, event: "" })
 }
 
-/// Reads a line of `perf script`. The command may hold spaces and digits, so each word is tried as the process.
+/// Reads a line of `perf script`. The command may hold spaces and digits: each word may be the process.
 fn script(text: &str) -> Option<Sample<'_>> {
     let starts = text.split_whitespace().map(|word| word.as_ptr().addr() - text.as_ptr().addr());
     starts.take(16).find_map(|start| script_from(text, start))

@@ -119,12 +119,9 @@ fn find_plugin(options: &RecordOptions) -> Result<PathBuf, RecordError> {
         options.plugin.clone().or_else(|| std::env::var_os("ISOTHERM_RECORDER_PLUGIN").map(PathBuf::from));
     let executable = std::env::current_exe().unwrap_or_default();
     let directory = executable.parent().unwrap_or(Path::new(".")).to_owned();
-    let candidates = match told {
-        Some(path) => vec![path],
-        None => {
-            ["", "../lib/isotherm", "..", "deps"].map(|place| directory.join(place).join(PLUGIN)).to_vec()
-        }
-    };
+    let places = ["", "../lib/isotherm", "..", "deps"];
+    let beside = || places.map(|place| directory.join(place).join(PLUGIN)).to_vec();
+    let candidates = told.map_or_else(beside, |path| vec![path]);
     let found = candidates.iter().find_map(|path| path.canonicalize().ok());
     found.ok_or(RecordError::MissingPlugin { name: PLUGIN, directory })
 }

@@ -181,9 +181,8 @@ impl<'a> Session<'a> {
     }
 
     fn check_bounds(&mut self) {
-        if self.options.stop.load(Ordering::Relaxed)
-            && self.stopped.is_none_or(|(why, _)| why != Stopped::Asked)
-        {
+        let asked = self.stopped.is_some_and(|(why, _)| why == Stopped::Asked);
+        if self.options.stop.load(Ordering::Relaxed) && !asked {
             self.stop(Stopped::Asked);
             self.stopped = Some((Stopped::Asked, Instant::now()));
         } else if self.options.max_bytes.is_some_and(|bound| self.written.1 >= bound) {

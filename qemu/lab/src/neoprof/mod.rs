@@ -1,8 +1,8 @@
 //! The lab's NeoProf: the device in front of the last tier, and its registers in memory that the guest maps.
 //!
 //! The guest loads from and stores to that memory (of an `ivshmem-plain` device) without QEMU, which calls
-//! the plugin only afterwards. So the registers are *staged*: each holds the value for the next load. They are
-//! staged whenever code that is not followed continues (the engine's, while the program stands still) and
+//! the plugin only afterwards. So the registers are *staged*: each holds the value for the next load. They
+//! are staged whenever code that is not followed continues (the engine's, while the program stands still) and
 //! after each use of a register. With several processors a register may be as old as the engine's last entry
 //! into user mode; that loses nothing.
 
@@ -30,25 +30,18 @@ const SOUND: u64 = 500;
 /// Constant registers of a stuck device: the number of hot pages, and the page.
 const STUCK: (u64, u64) = (16, 3);
 
-/// Traffic and use of the device since a phase began.
+/// Traffic and use of the device since a phase began; the lab's `NeoProfUses` describes the fields.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct Uses {
-    /// Whether it is the simulated hardware, not its model.
     rtl: bool,
-    /// Requests to the memory behind it.
     reads: u64,
     writes: u64,
-    /// Guest's loads and stores of its registers.
     register_reads: u64,
     register_writes: u64,
-    /// Cost of these by the machine profile.
     register_ns: u64,
     resets: u64,
-    /// Hot pages that the guest took, and those among them that it took again since the reset.
     hot_pages: u64,
     hot_again: u64,
-    /// Device's counts since the reset: accesses of hot pages that found the buffer full, and accesses that
-    /// the sketch missed.
     hot_refused: u64,
     dropped: u64,
 }
@@ -150,7 +143,7 @@ impl NeoProf {
         None
     }
 
-    /// Sends the collected requests and the idle cycles. Requests beyond the clock's cycles use up later ones.
+    /// Sends the requests and the idle cycles. Requests beyond the clock's cycles use up later ones.
     fn settle(&mut self, now_ns: u64) {
         self.device.accesses(&self.requests);
         self.cycles += self.requests.len() as u64;
