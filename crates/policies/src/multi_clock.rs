@@ -6,8 +6,8 @@
 //! but the fastest a promote list:
 //!
 //! ```text
-//! accessed:      inactive -> inactive, referenced -> active -> active, referenced -> promote -> (moved up, active)
-//! not accessed:  inactive <- inactive, referenced <- active <- active, referenced; active <- promote
+//! accessed:     inactive -> inactive, referenced -> active -> active, referenced -> promote -> (up, active)
+//! not accessed: inactive <- inactive, referenced <- active <- active, referenced; active <- promote
 //! ```
 //!
 //! The daemon kpromoted scans the lists each `scan_interval` and promotes pages that were referenced again on

@@ -34,8 +34,8 @@ pub(crate) fn become_subreaper() -> io::Result<()> {
     checked(unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }).map(drop)
 }
 
-/// Returns a child, this one or any, that has ended, with its status, without waiting for one; `None` if none has. Errors:
-/// `ECHILD` without such a child, `EINTR` if a signal came.
+/// Returns a child, this one or any, that has ended, with its status, without waiting; `None` if none has.
+/// Errors: `ECHILD` without such a child, `EINTR` if a signal came.
 pub(crate) fn reap(child: Option<Pid>) -> io::Result<Option<(Pid, i32)>> {
     let pid = child.map_or(-1, |pid| pid.0 as libc::pid_t);
     let mut status = 0;

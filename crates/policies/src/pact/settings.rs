@@ -41,8 +41,8 @@ parameters! {
         shortest_window: Nanos = duration(Nanos(0), LONGEST, "1ms")
             .source("its artifact, which rejects shorter ones; here they go on until they are long enough")
             .scaled(),
-        /// What a miss to the second tier costs that nothing overlaps; that of others is in proportion to
-        /// their latency.
+        /// Cost of a miss to the second tier that nothing overlaps; other tiers' in proportion to their
+        /// latency.
         k: Nanos = duration(Nanos(1), Nanos::SECOND, "350ns")
             .source("its artifact: 771 cycles of the CXL tier at 2.2 GHz; with one slow tier it is the unit of PAC and changes no decision but the first"),
         /// The most memory-level parallelism that is believed.
@@ -51,12 +51,12 @@ parameters! {
         /// How a window's stalls are divided among its samples: evenly, or by the latency, whole or exposed,
         /// that each carries.
         attribution: Weight = choice("proportional").source("sections 4.3.1 and 4.3.7"),
-        /// What is summed up for each page.
+        /// Quantity that is summed up for each page.
         score: Score = choice("pac")
             .source("section 5.6: the frequency-only variant counts samples in place of stalls"),
         /// Which tiers are sampled.
         track: Track = choice("slow").source("section 4.3.5"),
-        /// What is left of a page's value when it was not sampled for the cooling distance.
+        /// Share of a page's value that is left when it was not sampled for the cooling distance.
         cooling: f64 = number(0.0, 1.0, "1")
             .source("section 4.3.4: alpha = 1, no cooling; 0.5 halves, 0 resets"),
         /// Samples of all pages since a page's own, beyond which it is cooled.

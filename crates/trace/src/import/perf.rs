@@ -1,8 +1,8 @@
 //! Imports `perf`'s text: each sample of a data address becomes a row.
 //!
 //! Two forms are understood, also mixed:
-//! - `perf script -F comm,pid,tid,time,event,addr`, with any of `cpu`, `period`, `weight`, `data_src`, `phys_addr` and more
-//!   behind `addr`, but without call chains; `time`, `cpu` and `comm` may be absent. A line reads
+//! - `perf script -F comm,pid,tid,time,event,addr`, with any of `cpu`, `period`, `weight`, `data_src`,
+//!   `phys_addr` and more behind `addr`, but without call chains; `time`, `cpu` and `comm` may be absent. A line reads
 //!   `sort 812/813 [001] 99.125: 4000 mem_load_retired.l3_miss:pp: 7f31a0c0 68101042 |OP LOAD|LVL Local RAM hit|...`
 //! - `perf mem report -D`, with or without `--phys-data`: `812 813 0x4014f0 0x7f31a0c0 230 0x68100142 a.out:main`
 //!

@@ -28,7 +28,7 @@ choices! {
 
 parameters! {
     struct Settings {
-        /// What threads do; mixed: even threads read sequentially, odd ones chase pointers.
+        /// Accesses of the threads; mixed: even threads read sequentially, odd ones chase pointers.
         pattern: Patterns = choice("mixed").source("PACT 2.2"),
         /// Memory of all threads together.
         footprint: Bytes = size(1 << 20, 1 << 42, "256M")

@@ -8,7 +8,7 @@ use crate::files::Tree;
 use crate::perf::pmu::tests::tree;
 use crate::perf::pmu::{Encoding, Pmu};
 
-/// What sysfs shows of a unit: the driver's `PMU_FORMAT_ATTR`s (RFC of 2024-11-21), type and processor.
+/// Sysfs files of a unit: the driver's `PMU_FORMAT_ATTR`s (RFC of 2024-11-21), type and processor.
 const UNIT: &[(&str, &str)] = &[
     ("cxl_hmu_mem3.0.1/type", "21"),
     ("cxl_hmu_mem3.0.1/cpumask", "2"),
@@ -48,7 +48,7 @@ struct Kernel {
     /// Errors of the events to be opened next.
     refuses: VecDeque<i32>,
     events: Vec<&'static str>,
-    /// What was written to the AUX area since it was read, and what will be when the event stops.
+    /// Data written to the AUX area since it was read, and data that follows when the event stops.
     written: Vec<Vec<u8>>,
     at_stop: Vec<u8>,
 }

@@ -35,7 +35,7 @@ parameters! {
 
 parameters! {
     pub(crate) struct WatermarkSettings {
-        /// What only the kernel may allocate: the lowest watermark.
+        /// Memory that only the kernel may allocate: the lowest watermark.
         min_watermark: f64 = number(0.0, 0.5, "0.0173%").unit("of the fast tier")
             .source("Linux: min_free_kbytes = 4 sqrt(KiB of memory) of 512 GiB, spread evenly"),
         /// Distance from each watermark (min, low, high, promo) to the next.

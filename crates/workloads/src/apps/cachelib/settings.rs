@@ -47,7 +47,8 @@ parameters! {
         /// Instructions of a request that touch no memory of interest.
         instructions: u32 = count(0, 1_000_000, "4000")
             .source("ours: a median get of 3.6 us with all memory local (FreqTier Table II) less its misses"),
-        /// Until then all requests go to the first half of keys, from then on to the second; 0 switches it off.
+        /// Until then all requests go to the first half of keys, from then on to the second; 0 switches it
+        /// off.
         shift: f64 = number(0.0, 1.0, "0").unit("of the run")
             .source("FreqTier VII-D, Fig. 11 (with all items cached: overcommit=0.7)"),
         /// From then on other keys are hot; 0 switches it off.

@@ -32,8 +32,9 @@ choices! {
 parameters! {
     /// Parameters of every workload.
     pub(crate) struct LayoutSettings {
-        /// How objects are laid out: by time (sequential; glibc with its headers), by size (jemalloc), by calling
-        /// context and size (context, Jenga), or by how often they miss, known in advance (popularity).
+        /// How objects are laid out: by time (sequential; glibc with its headers), by size (jemalloc), by
+        /// calling context and size (context, Jenga), or by how often they miss, known in advance
+        /// (popularity).
         allocator: Named = choice("sequential")
             .source("Jenga, sections 3.3 and 4; sequential is ours: objects back to back in the order of allocation"),
         /// Regions that the context allocator hashes contexts to.
