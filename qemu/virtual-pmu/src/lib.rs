@@ -33,7 +33,8 @@
 //! assert!(guest.is_answered(doorbell));
 //!
 //! let process = Process::Tgid(7);
-//! let miss = Record { address: 0x1000, process, time: 5, tier: 1, store: false, vcpu: 0, latency: 90, weight: 100 };
+//! let (address, time, tier, store) = (0x1000, 5, 1, false);
+//! let miss = Record { address, process, time, tier, store, vcpu: 0, latency: 90, weight: 100 };
 //! assert!(plugin.push(miss));
 //! assert_eq!(guest.pop(), Some(miss));
 //! # Ok::<(), isotherm_virtual_pmu::LayoutError>(())

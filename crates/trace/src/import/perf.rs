@@ -2,9 +2,11 @@
 //!
 //! Two forms are understood, also mixed:
 //! - `perf script -F comm,pid,tid,time,event,addr`, with any of `cpu`, `period`, `weight`, `data_src`,
-//!   `phys_addr` and more behind `addr`, but without call chains; `time`, `cpu` and `comm` may be absent. A line reads
+//!   `phys_addr` and more behind `addr`, but without call chains; `time`, `cpu` and `comm` may be absent. A
+//!   line reads
 //!   `sort 812/813 [001] 99.125: 4000 mem_load_retired.l3_miss:pp: 7f31a0c0 68101042 |OP LOAD|LVL Local RAM hit|...`
-//! - `perf mem report -D`, with or without `--phys-data`: `812 813 0x4014f0 0x7f31a0c0 230 0x68100142 a.out:main`
+//! - `perf mem report -D`, with or without `--phys-data`:
+//!   `812 813 0x4014f0 0x7f31a0c0 230 0x68100142 a.out:main`
 //!
 //! A process whose main thread has another command than before has executed a program; its address space is
 //! new, so it gets a new number. Samples are not all accesses, so `instructions` is
