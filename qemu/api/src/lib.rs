@@ -4,6 +4,12 @@
 //! No package has QEMU's header, and plugins do not link against its functions. A plugin declares those that
 //! it uses with [`api!`](crate::api!) and finds them when it is loaded, so one shared object serves several
 //! versions of QEMU.
+//!
+//! ```
+//! // A function of the running program is found by its name; one that it lacks is not.
+//! assert!(isotherm_qemu_api::find(c"malloc").is_some());
+//! assert!(isotherm_qemu_api::find(c"qemu_plugin_of_another_version").is_none());
+//! ```
 #![allow(unsafe_code)]
 #![allow(missing_docs, reason = "an internal crate: documented where a name does not say it")]
 
