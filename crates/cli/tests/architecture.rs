@@ -48,6 +48,8 @@ impl Graph {
     fn read() -> Self {
         let output = Command::new(env!("CARGO"))
             .args(["metadata", "--format-version", "1", "--offline", "--locked"])
+            // Dependencies of other systems need not be there.
+            .args(["--filter-platform", "x86_64-unknown-linux-gnu"])
             .current_dir(root())
             .output()
             .expect("cargo runs");
@@ -96,7 +98,7 @@ fn text(value: &Value) -> String {
 }
 
 fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the repository")
 }
 
 /// The Rust files below a folder of the repository.
@@ -171,9 +173,10 @@ fn no_crate_compiles_a_file_of_another() {
             for path in source.lines().filter_map(|line| line.trim().strip_prefix("#[path = \"")) {
                 let path = path.trim_end_matches("\"]");
                 let target = file.parent().expect("a folder").join(path).canonicalize().expect("a file");
-                let target = target.strip_prefix(root().canonicalize().expect("the repository")).ok();
-                let inside = target.is_some_and(|target| target.components().nth(1) == home);
-                assert!(inside, "{} includes {path}", file.display());
+                let target = target.strip_prefix(root()).expect("in the repository");
+                // The guide's example is a document that a test compiles.
+                let allowed = target.components().nth(1) == home || target.starts_with("docs");
+                assert!(allowed, "{} includes {path}", file.display());
             }
         }
     }
