@@ -47,7 +47,6 @@ pub(crate) fn load_named<T, E: Display>(
     parse(&text, name).map_err(Failure::usage)
 }
 
-/// Reads at most `limit` rows of a trace.
 pub(crate) fn load_trace(
     path: &Path,
     page_size: PageSize,

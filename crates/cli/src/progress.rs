@@ -16,7 +16,6 @@ pub(crate) fn bar(length: u64, what: &'static str, quiet: bool) -> ProgressBar {
     bar
 }
 
-/// Returns a line without a known end, which the caller refreshes.
 pub(crate) fn line(quiet: bool) -> ProgressBar {
     if quiet || !std::io::stderr().is_terminal() {
         return ProgressBar::hidden();

@@ -15,7 +15,6 @@ use crate::date::today;
 use crate::failure::Failure;
 use crate::output::{listing, print, write};
 
-/// A tier's nodes and their measurements.
 struct Measured {
     nodes: Vec<u32>,
     latency: Latency,

@@ -30,7 +30,6 @@ pub(crate) fn run(args: RunArgs) -> Result<(), Failure> {
     tier(&args.live, target)
 }
 
-/// Tiers the memory of a running process.
 pub(crate) fn attach(args: &AttachArgs) -> Result<(), Failure> {
     let time = args.time.map(|time| Duration::from_nanos(time.0));
     tier(&args.live, Target::Attach { pid: Pid(args.pid), time })
@@ -43,7 +42,6 @@ fn allocator(allocator: AllocatorArg) -> Result<Option<PathBuf>, Failure> {
     }
 }
 
-/// Runs the session and reports its result.
 fn tier(args: &LiveArgs, target: Target) -> Result<(), Failure> {
     let session = Session::open(config(args)?, target).map_err(failure)?;
     if !args.quiet {

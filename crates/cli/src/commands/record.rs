@@ -11,7 +11,6 @@ use crate::args::RecordArgs;
 use crate::failure::Failure;
 use crate::progress;
 
-/// Runs the verb. The exit status is the program's.
 pub(crate) fn run(args: RecordArgs) -> Result<(), Failure> {
     let output = args.output.display().to_string();
     let quiet = args.quiet;

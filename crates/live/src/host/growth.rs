@@ -8,7 +8,6 @@ const OUTGROWN: f64 = 2.0;
 /// for long.
 const OUTGROWN_UNSETTLED: f64 = 1.125;
 
-/// Growth of memory from one scan to the next.
 #[derive(Debug, Default)]
 pub(super) struct Growth {
     /// Whether the policy's size follows the memory in use.

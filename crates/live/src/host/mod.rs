@@ -72,7 +72,6 @@ const STEADY: u64 = 100;
 /// Share of one processor for scans that cost the programs no time on the source's own clock.
 const BESIDE_TIME_BUDGET: f64 = 0.1;
 
-/// Why the engine stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pause {
     /// The programs have ended, or the run was asked to end.
@@ -83,7 +82,6 @@ pub enum Pause {
     Replaced,
 }
 
-/// Running programs under the engine.
 pub struct LiveHost {
     options: Options,
     memory: TieredMemory,
@@ -98,7 +96,6 @@ pub struct LiveHost {
     schedule: ScanSchedule,
     recorder: Recorder,
     growth: Growth,
-    /// Time of the next poll.
     next_poll: Nanos,
     /// Time between the last poll and the next.
     between: Nanos,
@@ -111,7 +108,6 @@ pub struct LiveHost {
 }
 
 impl LiveHost {
-    /// Returns a host of the processes over the sources.
     pub fn new(
         options: Options,
         sources: Vec<Box<dyn AccessSource>>,
@@ -167,12 +163,10 @@ impl LiveHost {
         self.growth.resizes = resizes;
     }
 
-    /// Returns the fast tier's current size.
     pub fn fast(&self) -> Pages {
         self.memory.residency.capacity(TierId::FAST)
     }
 
-    /// Returns the mapped pages.
     pub fn footprint(&self) -> Pages {
         self.memory.residency.mapped()
     }
@@ -193,7 +187,6 @@ impl LiveHost {
         self.feed.suspend(suspended);
     }
 
-    /// Whether sources watch nothing.
     pub fn suspended(&self) -> bool {
         self.feed.suspended()
     }
@@ -206,17 +199,14 @@ impl LiveHost {
         self.follow_processes()
     }
 
-    /// Begins a policy that is sized for the current memory.
     pub fn begin_policy(&mut self, allocation: Allocation) {
         self.memory.begin_policy(allocation);
     }
 
-    /// Records the policy's memory and gauges after a step of the engine.
     pub fn note(&mut self, metadata: Bytes, fill: impl FnOnce(&mut Vec<Gauge>)) {
         self.recorder.note(metadata, &self.memory, &self.feed.counters, fill);
     }
 
-    /// Summarises the run so far.
     pub fn summary(&mut self) -> Summary {
         let Self { recorder, memory, feed, options, .. } = self;
         recorder.summary(memory, options, feed)
@@ -266,7 +256,6 @@ impl LiveHost {
         self.ended.push(process);
     }
 
-    /// Scans the mapped memory and keeps the fast tier within its limit.
     fn scan(&mut self) {
         let start = clock::thread_cpu();
         let before = self.memory.residency.mapped().0;
@@ -320,7 +309,6 @@ impl LiveHost {
         running
     }
 
-    /// Arms the pages of a plan, process by process.
     fn arm(&mut self, pages: &[PageId]) {
         self.memory.arm(pages, self.recorder.now());
         let mut addresses = Vec::new();

@@ -38,7 +38,6 @@ pub fn separate() -> Result<(), LinuxError> {
     Ok(())
 }
 
-/// Returns the addresses of the calling thread's stack.
 pub fn own_stack() -> Option<Range<u64>> {
     hint_faults::own_stack().map(|stack| stack.start..stack.end)
 }

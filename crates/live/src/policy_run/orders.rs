@@ -9,7 +9,6 @@ use crate::host::LiveHost;
 
 const HELP: &str = "expected status, parameters, set KEY=VALUE, policy NAME [KEY=VALUE ...], pause or resume";
 
-/// A parsed request.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Order<'a> {
     Status,
@@ -26,8 +25,6 @@ fn setting(word: &str) -> Result<(&str, &str), String> {
     Ok((key.split_once('.').map_or(key, |(_, key)| key), value))
 }
 
-/// Parses a line.
-///
 /// # Errors
 /// If the line is not a request.
 pub(super) fn parse(line: &str) -> Result<Order<'_>, String> {
@@ -71,7 +68,6 @@ pub(super) fn status<P: Policy + ?Sized>(name: &str, host: &LiveHost, policy: Op
     text
 }
 
-/// Lists the parameters, one a line.
 pub(super) fn parameters(parameters: &Parameters) -> String {
     parameters.iter().fold(String::new(), |mut text, (spec, value)| {
         let _ = writeln!(text, "{}.{} = {value}", parameters.group(), spec.name);

@@ -30,8 +30,6 @@ pub(super) struct TierReclaim {
 }
 
 impl TierReclaim {
-    /// Finds reclaim for a program on the tiers' nodes, fastest first. Skips nodes without reclaim, with the
-    /// reasons in `refused`.
     pub(super) fn find(root: &Path, tiers: &[Vec<u32>], program: Pid, refused: &mut Vec<LinuxError>) -> Self {
         let own = Pid(std::process::id());
         let faster = tiers.len().saturating_sub(1);
@@ -60,7 +58,6 @@ impl TierReclaim {
     }
 }
 
-/// The address spaces of this kernel's processes.
 pub(super) struct KernelSpaces {
     root: ProcRoot,
     page_size: PageSize,

@@ -118,7 +118,6 @@ impl Session {
     }
 }
 
-/// A session whose program runs.
 pub struct RunningSession {
     host: LiveHost,
     policy: PolicyRun,

@@ -20,15 +20,12 @@ use crate::host::{counter_origin, offers, remedy};
 use crate::policy_run::PolicyRun;
 
 pub(super) struct Sources {
-    /// The sources, which follow no process yet.
     pub(super) opened: Vec<Box<dyn AccessSource>>,
-    /// Variables that the program must be launched with.
     pub(super) environment: Environment,
     /// Maximum rate of samples a second, if the source has one.
     pub(super) fastest: Option<u64>,
     /// Whether the program runs an agent's thread for them.
     pub(super) agent: bool,
-    /// What the user should know.
     pub(super) notes: Vec<String>,
 }
 
@@ -88,7 +85,6 @@ impl Sources {
     }
 }
 
-/// Whether accesses are learned from profiling devices only.
 fn is_device_alone(opened: &[Box<dyn AccessSource>]) -> bool {
     matches!(opened, [source] if source.offers().has(Signal::DeviceHotPages))
 }

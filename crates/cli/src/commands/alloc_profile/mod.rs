@@ -133,7 +133,6 @@ fn describe(profile: &Profile, symbols: &mut Symbols, most: usize) -> String {
     text
 }
 
-/// Returns the names of a context's frames, innermost first.
 fn stack(profile: &Profile, context: &Context, symbols: &mut Symbols) -> Vec<String> {
     let name = |frame: &isotherm_alloc_profile::Frame| match profile.modules.get(frame.module) {
         Some(module) => symbols.name(&module.path, frame.offset),

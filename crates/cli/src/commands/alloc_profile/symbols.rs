@@ -8,7 +8,6 @@ use std::path::Path;
 
 use addr2line::Loader;
 
-/// The files that were loaded so far.
 #[derive(Default)]
 pub(super) struct Symbols {
     files: HashMap<String, Option<Object>>,

@@ -54,7 +54,6 @@ fn tierings(args: &LabCompareArgs) -> Result<Vec<(String, PolicyRun)>, Failure> 
     Ok(all)
 }
 
-/// Checks that the program did the same in all runs.
 fn agree(results: &[LabResult]) -> Result<(), Failure> {
     let Some(first) = results.first() else { return Ok(()) };
     for other in results {

@@ -7,7 +7,6 @@ use crate::args::NameArgs;
 use crate::failure::Failure;
 use crate::output::{listing, print};
 
-/// Runs the verb.
 pub(super) fn run(args: &NameArgs) -> Result<(), Failure> {
     match &args.name {
         Some(name) => explain(name, args.json),

@@ -28,10 +28,8 @@ const SENTINEL_FREQUENCY: u64 = 100;
 /// Accesses whose pages are looked up together: enough that lookups overlap, few enough for the first-level
 /// cache.
 const BLOCK: usize = 128;
-/// Maximum number of distinct warnings.
 const WARNINGS: usize = 20;
 
-/// The sources and the accesses that they delivered.
 pub(crate) struct Feed {
     pub(crate) sources: Vec<Box<dyn AccessSource>>,
     /// The policy's request, with its last rate that was not off.
@@ -42,7 +40,6 @@ pub(crate) struct Feed {
     suspended: bool,
     /// Whether samples reach the policy, not only the hit counters.
     delivering: bool,
-    /// Accesses drained from the sources.
     waiting: Vec<Access>,
     /// How many of them the engine has taken.
     taken: usize,
@@ -61,7 +58,6 @@ pub(crate) struct Feed {
 }
 
 impl Feed {
-    /// Returns a feed from the sources. Hardware counters count real tiers, not shadows.
     pub(crate) fn new(sources: Vec<Box<dyn AccessSource>>, options: &Options) -> Self {
         let origin = counter_origin(&sources, options.shadow, options.model_counters);
         let measured = !options.shadow && sources.iter().any(|source| source.offers().has(Signal::TierHits));
@@ -87,7 +83,6 @@ impl Feed {
         }
     }
 
-    /// Calls every source and keeps its error as a warning.
     pub(crate) fn each(&mut self, mut call: impl FnMut(&mut dyn AccessSource) -> Result<(), LinuxError>) {
         let mut warnings = Vec::new();
         for source in &mut self.sources {
@@ -106,7 +101,6 @@ impl Feed {
         }
     }
 
-    /// Returns the memory of the process that belongs to the sources.
     pub(crate) fn hidden(&self, process: Pid) -> Vec<Range<u64>> {
         self.sources.iter().flat_map(|source| source.hidden(process)).collect()
     }
@@ -115,7 +109,6 @@ impl Feed {
         self.measured
     }
 
-    /// Passes the policy's sampling request to the sources.
     pub(crate) fn request(&mut self, request: Sampling) {
         let last = self.sampling.map_or(request.rate, |before| before.rate);
         self.delivering = request.rate != SamplingRate::Off;
@@ -161,7 +154,6 @@ impl Feed {
         self.waiting.len() - self.taken >= self.batch().0
     }
 
-    /// Drains the sources; returns the number of new accesses.
     pub(crate) fn drain(&mut self) -> usize {
         let mut waiting = std::mem::take(&mut self.waiting);
         waiting.drain(..std::mem::take(&mut self.taken));
@@ -234,7 +226,6 @@ impl Feed {
         }
     }
 
-    /// Sums hits that the hardware does not count.
     fn count(&mut self, tier: usize, access: &Access) {
         if self.measured {
             return;

@@ -12,7 +12,6 @@ const RANGES: usize = 1000;
 /// Maximum number of listed ranges of hot pages, in address order.
 const HOT_RANGES: usize = 10_000;
 
-/// Returns where the accesses went.
 pub(super) fn hot_set(heat: &Heat, memory: &TieredMemory) -> HotSet {
     let mut fast_ranges = ranges(heat, memory, |_, tier| tier == TierId::FAST);
     let page_bytes = memory.page_size().bytes();

@@ -15,23 +15,19 @@ use super::tiered_memory::TieredMemory;
 
 /// Maximum number of moments on the timeline: when it is full, every second one is dropped.
 const POINTS: usize = 600;
-/// Maximum number of recorded process names.
 const NAMES: usize = 100;
 /// Samples that determine a share to 5 % at 95 % confidence: 1 / sqrt(n), the normal approximation at its
 /// widest.
 const SAMPLES_FOR_A_SHARE: u64 = 400;
 /// Samples per page in use that tell hot pages from others: of pages with this mean, 13 % are never sampled.
 const SAMPLES_FOR_A_PAGE: u64 = 2;
-/// Initial distance between two moments.
 const DISTANCE: Nanos = Nanos(Nanos::MILLISECOND.0 * 200);
 
-/// Collects a run's counts, timeline and summary.
 pub(super) struct Recorder {
     pub(super) tally: Tally,
     pub(super) processes: u64,
     started_unix_s: u64,
     names: Vec<String>,
-    /// Reads the engine's processor time.
     cpu: fn() -> Nanos,
     cpu_at_start: Nanos,
     metadata: Bytes,
@@ -182,13 +178,11 @@ fn cautions(samples: u64, pages: u64) -> Vec<String> {
     cautions
 }
 
-/// Returns the fast tier's share of the hits.
 fn ratio(hits: &[u64]) -> Option<f64> {
     let all = hits.iter().sum::<u64>();
     (all > 0).then(|| hits[0] as f64 / all as f64)
 }
 
-/// Returns the time of these accesses relative to the time if all were fast.
 fn slowdown(hits: &[u64], latencies: &[Nanos]) -> Option<f64> {
     let time = |latency: &dyn Fn(usize) -> f64| {
         hits.iter().enumerate().map(|(tier, &hits)| hits as f64 * latency(tier)).sum::<f64>()

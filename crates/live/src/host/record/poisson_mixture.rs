@@ -56,7 +56,6 @@ impl Fit {
         })
     }
 
-    /// Returns the probability that a page with this count is hot.
     fn share_of_hot(&self, count: f64) -> f64 {
         let log_odds = self.odds.ln() + count * (self.high / self.low).ln() - (self.high - self.low);
         1.0 / (1.0 + (-log_odds).exp())

@@ -6,10 +6,8 @@ use isotherm_core::{MoveStatus, TierId};
 use isotherm_linux::LinuxError;
 use isotherm_linux::process::Pid;
 
-/// A run of adjacent mapped pages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PresentRun {
-    /// Addresses of the run.
     pub range: Range<u64>,
 }
 
@@ -38,7 +36,6 @@ pub trait AddressSpaces: Send {
         let _ = process;
     }
 
-    /// Returns the process's name, if it is known.
     fn name(&mut self, process: Pid) -> Option<String> {
         let _ = process;
         None

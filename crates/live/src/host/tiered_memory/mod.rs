@@ -41,7 +41,6 @@ pub(crate) struct TieredMemory {
     tiers: Vec<Option<TierId>>,
     moves: Vec<(u64, TierId)>,
     victims: Vec<PageId>,
-    /// Tiers that the pages of the current moves come from.
     origins: Vec<Option<TierId>>,
     /// Pages that a policy armed, oldest first.
     armed: VecDeque<(Nanos, PageId)>,
@@ -74,7 +73,6 @@ impl TieredMemory {
         memory
     }
 
-    /// Begins a policy with this placement of new pages.
     pub(crate) fn begin_policy(&mut self, allocation: Allocation) {
         self.allocation = allocation;
         self.sized_for = self.residency.mapped();
@@ -85,12 +83,10 @@ impl TieredMemory {
         self.residency.mapped().0 as f64 > times * self.sized_for.0.max(1) as f64
     }
 
-    /// Whether the fast tier's size follows the mapped memory.
     pub(crate) fn limit_follows(&self) -> bool {
         matches!(self.fast, FastLimit::Share(_))
     }
 
-    /// Sets the fast tier's size from the mapped memory.
     fn limit(&mut self) {
         self.most = self.most.max(self.residency.mapped());
         let most = self.fast_bytes >> self.page_size.shift();
@@ -210,12 +206,10 @@ impl TieredMemory {
         }
     }
 
-    /// Notes that no source holds the page any longer.
     pub(crate) fn disarm(&mut self, page: PageId) {
         self.residency.set_armed(page, false);
     }
 
-    /// Disarms pages that have been armed for too long.
     pub(crate) fn expire(&mut self, now: Nanos) {
         while let Some(&(since, page)) = self.armed.front() {
             if now - since < ARMED_FOR {
@@ -320,7 +314,6 @@ impl TieredMemory {
         statuses.iter().filter(|&&status| status == MoveStatus::Moved).count() as u64
     }
 
-    /// Returns the most pages that were mapped at a scan.
     pub(crate) fn most_mapped(&self) -> Pages {
         self.most
     }
@@ -349,7 +342,6 @@ impl TieredMemory {
         self.bytes_of(self.residency.capacity(tier))
     }
 
-    /// Returns the memory of page numbers and residency in bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.numbers.bytes() + self.residency.bytes()
     }

@@ -20,10 +20,8 @@ const LEVEL_SHIFT: u32 = 9;
 const ENTRIES: usize = 1 << LEVEL_SHIFT;
 const NONE: u32 = u32::MAX;
 
-/// Address of a chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Chunk {
-    /// The process; `None` while the number is unused.
     pub(crate) process: Option<Pid>,
     pub(crate) start: u64,
 }
@@ -68,7 +66,6 @@ impl Directory {
     }
 }
 
-/// The numbers of all pages of a run.
 #[derive(Debug)]
 pub(crate) struct PageNumbering {
     page_size: PageSize,

@@ -21,7 +21,6 @@ pub(crate) struct Residency {
     pages: Vec<u8>,
     used: Vec<u64>,
     capacity: Vec<u64>,
-    /// Position of each tier's reclaim hand.
     hands: Vec<usize>,
 }
 
@@ -40,7 +39,6 @@ impl Residency {
         Pages(self.capacity.get(tier.index()).copied().unwrap_or(0))
     }
 
-    /// Changes a tier's size. Pages beyond it stay until they are moved.
     pub(crate) fn resize(&mut self, tier: TierId, pages: u64) {
         if let Some(capacity) = self.capacity.get_mut(tier.index()) {
             *capacity = pages;
@@ -95,7 +93,6 @@ impl Residency {
         *state = ABSENT;
     }
 
-    /// Returns the state of a page, for a loop that only reads.
     #[inline]
     pub(crate) fn peek(&self, page: PageId) -> u32 {
         self.pages.get(page.index()).copied().map_or(0, u32::from)
