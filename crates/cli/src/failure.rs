@@ -33,6 +33,14 @@ impl Failure {
         Self::Usage(format!("{}: {error}", path.display()))
     }
 
+    /// Passes on a program's exit status; one that is unknown counts as success.
+    pub(crate) fn exit(status: Option<i32>) -> Result<(), Self> {
+        match status {
+            None | Some(0) => Ok(()),
+            Some(status) => Err(Self::Exit(u8::try_from(status).unwrap_or(u8::MAX))),
+        }
+    }
+
     pub(crate) fn code(&self) -> u8 {
         match self {
             Self::Usage(_) => 2,

@@ -17,8 +17,7 @@ use crate::progress;
 /// Bytes per access while it is loaded and replayed: the access, the growth of its vector, its next use.
 const BYTES_PER_ACCESS: u64 = 32;
 
-/// Returns how many accesses fit into this machine's free memory, or the simulator's maximum if that is
-/// unknown.
+/// Returns how many accesses fit into free memory, or the simulator's maximum if that is unknown.
 fn max_accesses() -> u64 {
     let available = std::fs::read_to_string("/proc/meminfo").ok().and_then(|text| {
         let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;

@@ -49,10 +49,7 @@ fn tier(args: &LiveArgs, target: Target) -> Result<(), Failure> {
     }
     let result = session.start().map_err(failure)?.run().map_err(Failure::failed)?;
     report(args, &result)?;
-    match result.exit_status {
-        None | Some(0) => Ok(()),
-        Some(status) => Err(Failure::Exit(u8::try_from(status).unwrap_or(u8::MAX))),
-    }
+    Failure::exit(result.exit_status)
 }
 
 fn failure(error: SessionError) -> Failure {

@@ -63,7 +63,8 @@ fn describe(progress: &Progress) -> String {
 
 fn report(output: &str, summary: &RecordSummary) {
     eprintln!(
-        "isotherm: {output}: {:.2} M misses of {:.2} G accesses, {} in {} parts, {} processes, {} threads, {:.1} s",
+        "isotherm: {output}: {:.2} M misses of {:.2} G accesses, {} in {} parts, {} processes, {} threads, \
+         {:.1} s",
         summary.trace.rows as f64 / 1e6,
         summary.accesses as f64 / 1e9,
         Bytes(summary.trace.bytes),

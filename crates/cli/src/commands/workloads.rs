@@ -109,7 +109,8 @@ fn explain(workload: &Workload, parameters: &Parameters, args: &WorkloadsArgs) -
     }
     let footprint = workload.build(parameters, args.seed).map_err(Failure::usage)?.footprint();
     let head = format!(
-        "{}: {}\nsource: {}\nobjects: {} ({})\nhot set: {}\nfootprint: {footprint}\naccesses at defaults: {}\n",
+        "{}: {}\nsource: {}\nobjects: {} ({})\nhot set: {}\nfootprint: {footprint}\n\
+         accesses at defaults: {}\n",
         workload.name,
         workload.title,
         workload.source,

@@ -90,8 +90,7 @@ pub struct LiveHost {
     followed: Vec<Pid>,
     /// Followed processes whose name was not read yet.
     unnamed: Vec<Pid>,
-    /// Processes that have ended. Their memory stays known until the next scan, so that the summary includes
-    /// it if all end together.
+    /// Ended processes; their memory stays known until the next scan, for the summary.
     ended: Vec<Pid>,
     schedule: ScanSchedule,
     recorder: Recorder,
@@ -135,8 +134,8 @@ impl LiveHost {
         }
     }
 
-    /// Lets the programs run without a policy until their memory has stopped growing, at most for `patience`,
-    /// so that the policy can be sized by it. Returns false if the programs ended.
+    /// Waits up to `patience` until memory stops growing, to size the policy. Returns false if the programs
+    /// ended.
     pub fn settle(&mut self, patience: Duration) -> bool {
         let deadline = self.recorder.now() + Nanos(patience.as_nanos() as u64);
         let mut before = 0;
@@ -157,8 +156,7 @@ impl LiveHost {
         true
     }
 
-    /// Sets whether memory that outgrows the policy stops the engine ([`Pause::Outgrown`]). It always does if
-    /// the fast tier's limit is a share of that memory.
+    /// Sets whether outgrown memory stops the engine; it always does if the fast limit is a share.
     pub fn resize_policy(&mut self, resizes: bool) {
         self.growth.resizes = resizes;
     }
@@ -181,14 +179,13 @@ impl LiveHost {
         self.pause.get_or_insert(Pause::Replaced);
     }
 
-    /// Makes the sources watch nothing, or resumes the policy's request. A suspended engine calls
-    /// [`Self::idle`].
+    /// Makes the sources watch nothing, or resumes; a suspended engine calls [`Self::idle`].
     pub fn suspend(&mut self, suspended: bool) {
         self.feed.suspend(suspended);
     }
 
     pub fn suspended(&self) -> bool {
-        self.feed.suspended()
+        self.feed.suspended
     }
 
     /// Follows the programs for `time` without scanning or moving memory. Returns false when the run is over.
@@ -212,8 +209,7 @@ impl LiveHost {
         recorder.summary(memory, options, feed)
     }
 
-    /// Takes the processes' events. Returns false when the run is over; the last processes' memory stays
-    /// known for the summary.
+    /// Takes the processes' events. Returns false when the run is over.
     fn follow_processes(&mut self) -> bool {
         let mut events = std::mem::take(&mut self.events);
         events.clear();
@@ -260,8 +256,7 @@ impl LiveHost {
         let start = clock::thread_cpu();
         let before = self.memory.residency.mapped().0;
         self.memory.expire(self.recorder.now());
-        // This precedes all numbering: a new process is scanned at once and may have the number of one that
-        // ended.
+        // Before all numbering: a new process may have the number of one that ended.
         self.ended.drain(..).for_each(|process| self.memory.forget(process, &mut self.recorder.tally));
         for process in self.unnamed.drain(..) {
             self.memory.spaces.name(process).into_iter().for_each(|name| self.recorder.named(name));
@@ -296,8 +291,7 @@ impl LiveHost {
                 self.pause = Some(Pause::Outgrown);
             }
         }
-        // Waiting accesses come first: a policy that falls behind sees recent accesses, and the source counts
-        // losses.
+        // A policy that falls behind sees waiting accesses first; the source counts losses.
         let delivered = if self.feed.is_behind() { BUSY } else { self.feed.drain() };
         // A policy that steps often gets new accesses at each step.
         let quiet = QUIET_POLL.min(self.feed.batch().1.max(POLL));

@@ -52,13 +52,11 @@ pub struct Options {
     pub fast: FastLimit,
     /// Whether nothing moves.
     pub shadow: bool,
-    /// Whether the occupancy of the tiers' queues is modelled if nothing counts it
-    /// ([`isotherm_core::live_result::CounterOrigin::Modelled`]); in shadow mode only.
+    /// Whether queue occupancy that nothing counts is modelled; in shadow mode only.
     pub model_counters: bool,
     /// Shortest time between two scans of mapped memory; [`Options::scan_budget`] may lengthen it.
     pub scan_interval: Nanos,
-    /// Memory of an engine that is a thread of the program that it tiers; it is neither counted nor moved.
-    /// The engine's processor time is then its thread's, otherwise its process's.
+    /// Memory of an engine inside the program, neither counted nor moved; its processor time is its thread's.
     pub inside: Option<Vec<std::ops::Range<u64>>>,
     /// Share of one processor for scans of mapped memory.
     pub scan_budget: f64,

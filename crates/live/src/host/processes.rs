@@ -14,8 +14,7 @@ pub enum ProcessEvent {
 }
 
 pub trait Processes: Send {
-    /// Appends the changes since the last call. Returns false if no process is left or the run was asked to
-    /// end.
+    /// Appends the changes since the last call. Returns false when the run is over.
     fn update(&mut self, events: &mut Vec<ProcessEvent>) -> bool;
 
     /// Waits for `time`, or less if the run ends.

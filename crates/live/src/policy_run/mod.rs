@@ -1,5 +1,4 @@
-//! Runs a policy of the registry on a live host: sized by the memory in use, and rebuilt when memory outgrows
-//! it.
+//! Runs a policy on a live host, sized by the memory in use and rebuilt when memory outgrows it.
 
 mod orders;
 

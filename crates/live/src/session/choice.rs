@@ -13,9 +13,7 @@ pub enum ChoiceError {
     Refused { name: &'static str, error: LinuxError },
 }
 
-/// Opens sources until every signal that the policy needs is offered. `candidates` are in order of
-/// preference; one that cannot be opened is skipped, with its reason in `refused`. With `asked`, opens
-/// exactly that source.
+/// Opens candidates in order until every needed signal is offered, or exactly the one `asked` for.
 ///
 /// # Errors
 /// If the user asked for a source that does not exist or cannot be opened.

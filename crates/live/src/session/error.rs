@@ -23,8 +23,7 @@ pub enum SessionError {
     Missing {
         policy: &'static str,
         missing: Signal,
-        /// What would provide the signal, which sources were refused and why, and which policy to use
-        /// instead.
+        /// A remedy, the sources that were refused and why, and a policy to use instead.
         fix: String,
     },
     #[error("--model-counters needs --shadow: modelled counters decide no real moves")]

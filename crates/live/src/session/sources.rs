@@ -30,8 +30,7 @@ pub(super) struct Sources {
 }
 
 impl Sources {
-    /// Opens the best sources that offer the signals that the policy `needs`, or the source that the user
-    /// names.
+    /// Opens the best sources for what the policy `needs`, or the one that the user names.
     ///
     /// # Errors
     /// If they do not offer all of them: the policy cannot run.

@@ -89,8 +89,7 @@ impl Target {
         }
     }
 
-    /// Launches the program or begins to follow it. `lock` is the process's, if it already runs; `agent` says
-    /// whether an agent's thread runs in the program.
+    /// Launches or follows the program; `lock` is a running process's, `agent`: an agent's thread runs in it.
     ///
     /// # Errors
     /// If the program cannot be launched or followed.

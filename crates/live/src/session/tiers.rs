@@ -113,7 +113,7 @@ impl TierPlan {
 fn same_tier(same: &SameTier) -> String {
     let SameTier { node, tier } = same;
     format!(
-        "node {node} has no processors but is in memory_tier{tier} with the fast nodes: the kernel demotes nothing \
-         to it; name the tiers with --tiers"
+        "node {node} has no processors but is in memory_tier{tier} with the fast nodes: the kernel demotes \
+         nothing to it; name the tiers with --tiers"
     )
 }

@@ -1,5 +1,4 @@
-//! `isotherm lab compare`: runs the same program under policies and kernel tierings, one guest after the
-//! other.
+//! `isotherm lab compare`: runs a program under policies and kernel tierings, guest after guest.
 
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
@@ -59,7 +58,8 @@ fn agree(results: &[LabResult]) -> Result<(), Failure> {
     for other in results {
         if other.exit_status != first.exit_status || output(other) != output(first) {
             return Err(Failure::Failed(format!(
-                "the program's output or status under {} differs from that under {}: compare the files stdout in {} and {}",
+                "the program's output or status under {} differs from that under {}: compare the files \
+                 stdout in {} and {}",
                 other.tiering,
                 first.tiering,
                 other.folder.display(),

@@ -62,8 +62,7 @@ const INSIDE: [(&str, &str); 8] = [
     ("--overhead", "ISOTHERM_OVERHEAD"),
 ];
 
-/// Returns a policy's run in the guest, by `isotherm run` or by the library in the program. Ignores the
-/// settings of other policies.
+/// Returns a policy's run in the guest; ignores the settings of other policies.
 pub(super) fn engine(args: &GuestArgs, policy: &str) -> Result<PolicyRun, Failure> {
     let entry = isotherm_policies::find(policy).map_err(Failure::usage)?;
     let all = settings::parse(&args.set)?;

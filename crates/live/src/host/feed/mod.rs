@@ -20,13 +20,11 @@ use super::tally::Tally;
 use super::tiered_memory::TieredMemory;
 use queues::Queues;
 
-/// Divisor of the policy's last sampling rate while it has switched sampling off: samples then feed the hit
-/// counters.
+/// Divisor of the last sampling rate while sampling is off: samples then feed the hit counters only.
 const SENTINEL_SHARE: u64 = 16;
 /// Rate in that case for a policy that samples by period, which has no rate.
 const SENTINEL_FREQUENCY: u64 = 100;
-/// Accesses whose pages are looked up together: enough that lookups overlap, few enough for the first-level
-/// cache.
+/// Accesses whose pages are looked up together: few enough for the first-level cache.
 const BLOCK: usize = 128;
 const WARNINGS: usize = 20;
 
@@ -37,7 +35,7 @@ pub(crate) struct Feed {
     /// The last request to the sources.
     asked: Option<Sampling>,
     /// Whether sources watch nothing, whatever the request.
-    suspended: bool,
+    pub(crate) suspended: bool,
     /// Whether samples reach the policy, not only the hit counters.
     delivering: bool,
     waiting: Vec<Access>,
@@ -50,7 +48,7 @@ pub(crate) struct Feed {
     own_clock: bool,
     pub(crate) counters: Counters,
     /// Whether the hardware counts the tiers' hits; otherwise samples are summed.
-    measured: bool,
+    pub(crate) measured: bool,
     pub(crate) origin: CounterOrigin,
     /// Model of the tiers' queues, if nothing counts them.
     queues: Option<Queues>,
@@ -105,10 +103,6 @@ impl Feed {
         self.sources.iter().flat_map(|source| source.hidden(process)).collect()
     }
 
-    pub(crate) fn measured(&self) -> bool {
-        self.measured
-    }
-
     pub(crate) fn request(&mut self, request: Sampling) {
         let last = self.sampling.map_or(request.rate, |before| before.rate);
         self.delivering = request.rate != SamplingRate::Off;
@@ -129,10 +123,6 @@ impl Feed {
     pub(crate) fn suspend(&mut self, suspended: bool) {
         self.suspended = suspended;
         self.ask();
-    }
-
-    pub(crate) fn suspended(&self) -> bool {
-        self.suspended
     }
 
     fn ask(&mut self) {
@@ -206,12 +196,12 @@ impl Feed {
         tally: &mut Tally,
     ) {
         let tier = memory.touch(page, access.tier);
-        let tier = access.tier.filter(|_| !memory.shadow()).unwrap_or(tier);
+        let tier = access.tier.filter(|_| !memory.shadow).unwrap_or(tier);
         let time = if self.own_clock { access.time } else { tally.since_start(access.time) };
         match access.cause {
             Cause::Armed { since_us } => {
                 let latency = Nanos(u64::from(since_us) * 1000);
-                memory.disarm(page);
+                memory.residency.set_armed(page, false);
                 let operation = access.operation;
                 batch.faults.push(HintFault { time, page, latency, tier, operation });
             }
@@ -246,7 +236,7 @@ impl Feed {
         self.each(|source| source.read_devices(&mut answers));
         batch.devices.clear();
         batch.devices.extend(answers.into_iter().map(|answer| {
-            let number = |&(process, address): &(Pid, u64)| memory.page_at(process, address);
+            let number = |&(process, address): &(Pid, u64)| memory.numbers.at(process, address);
             let hot: Vec<PageId> = answer.hot.iter().filter_map(number).collect();
             // Every device sits in front of slower memory, and splits two tiers.
             DeviceReading { tier: TierId::FAST.slower(), hot, report: answer.report }

@@ -14,8 +14,7 @@ const APART: f64 = 3.0;
 /// Least number of samples of a hot page.
 const MIN: u32 = 2;
 
-/// Returns the least number of samples of a hot page, given the counts of all mapped pages; `None` if pages
-/// do not fall into two groups.
+/// Returns the least samples of a hot page; `None` if pages do not fall into two groups.
 pub(super) fn border(counts: impl Iterator<Item = u32>) -> Option<u32> {
     let mut histogram: BTreeMap<u32, f64> = BTreeMap::new();
     counts.for_each(|count| *histogram.entry(count).or_default() += 1.0);

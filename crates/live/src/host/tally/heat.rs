@@ -46,7 +46,7 @@ impl Heat {
         self.counts.resize((page.index() + 1).next_multiple_of(512), 0);
     }
 
-    pub(super) fn forget(&mut self, pages: Range<u32>) {
+    pub(crate) fn forget(&mut self, pages: Range<u32>) {
         let end = self.counts.len().min(pages.end as usize);
         if let Some(counts) = self.counts.get_mut(pages.start as usize..end) {
             counts.fill(0);

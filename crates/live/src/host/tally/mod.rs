@@ -2,8 +2,6 @@
 
 mod heat;
 
-use std::ops::Range;
-
 use isotherm_core::live_result::Traffic;
 use isotherm_core::{Bytes, MoveStatus, Nanos, PageId, PageSize, TierId};
 use isotherm_linux::clock;
@@ -64,10 +62,6 @@ impl Tally {
             MoveStatus::Gone => traffic.refused.gone += 1,
             MoveStatus::Denied => traffic.refused.denied += 1,
         }
-    }
-
-    pub(crate) fn forget(&mut self, pages: Range<u32>) {
-        self.heat.forget(pages);
     }
 
     pub(crate) fn bytes(&self) -> Bytes {

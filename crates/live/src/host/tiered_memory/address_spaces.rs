@@ -19,8 +19,7 @@ pub trait AddressSpaces: Send {
     /// If the process has ended or may not be read.
     fn present(&mut self, process: Pid, found: &mut Vec<PresentRun>) -> Result<(), LinuxError>;
 
-    /// Appends the tier that holds each address, or `None` if nothing is mapped or the node belongs to no
-    /// tier.
+    /// Appends each address's tier, or `None` if nothing is mapped or its node belongs to no tier.
     fn tiers(
         &mut self,
         process: Pid,

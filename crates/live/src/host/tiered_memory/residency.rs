@@ -118,8 +118,7 @@ impl Residency {
         }
     }
 
-    /// Ends a scan of these pages: unmaps those that three successive scans have not seen and no source
-    /// holds. Returns how many remain mapped.
+    /// Ends a scan: unmaps pages missed by three scans and held by no source; returns the mapped rest.
     pub(crate) fn sweep(&mut self, pages: std::ops::Range<u32>) -> u32 {
         let mut mapped = 0;
         for page in pages {
@@ -154,8 +153,7 @@ impl Residency {
         }
     }
 
-    /// Picks up to `wanted` pages of a tier without an access since the hand last passed (CLOCK, the second
-    /// chance of the kernel's inactive list). The hand goes round at most twice.
+    /// Picks pages without an access since the hand passed (CLOCK); it goes round at most twice.
     pub(crate) fn victims(&mut self, tier: TierId, wanted: u64, victims: &mut Vec<PageId>) {
         let pages = self.pages.len();
         let Some(hand) = self.hands.get_mut(tier.index()) else { return };
