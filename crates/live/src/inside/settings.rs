@@ -120,11 +120,8 @@ impl Settings {
             page_size: variables.value("ISOTHERM_PAGE_SIZE", "base or huge", page_size)?.unwrap_or_default(),
             ..defaults
         };
-        Ok(Some(Self {
-            session,
-            json: variables.output("ISOTHERM_JSON"),
-            report: variables.output("ISOTHERM_REPORT"),
-        }))
+        let (json, report) = (variables.output("ISOTHERM_JSON"), variables.output("ISOTHERM_REPORT"));
+        Ok(Some(Self { session, json, report }))
     }
 }
 

@@ -37,11 +37,7 @@ pub(super) fn parse(line: &str) -> Result<Order<'_>, String> {
             Order::Set(key, value)
         }
         (Some("policy"), Some(name)) => {
-            let mut settings = Vec::new();
-            for word in words.by_ref() {
-                settings.push(setting(word)?);
-            }
-            Order::Policy(name, settings)
+            Order::Policy(name, words.by_ref().map(setting).collect::<Result<_, _>>()?)
         }
         (Some("pause"), None) => Order::Suspend(true),
         (Some("resume"), None) => Order::Suspend(false),
