@@ -2,7 +2,7 @@
 
 use isotherm_linux::clock::unix_seconds;
 
-/// Returns the current day in UTC, as `2026-11-22`.
+/// Returns the current day in UTC.
 pub(crate) fn today() -> String {
     date(unix_seconds())
 }

@@ -3,7 +3,6 @@
 use std::fmt;
 use std::path::Path;
 
-/// Reason why a command ends without success.
 #[derive(Debug)]
 pub(crate) enum Failure {
     /// Bad input or usage: exit code 2.
@@ -17,17 +16,14 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
-    /// Returns a failure for bad input.
     pub(crate) fn usage(error: impl fmt::Display) -> Self {
         Self::Usage(error.to_string())
     }
 
-    /// Returns a failure of the work itself.
     pub(crate) fn failed(error: impl fmt::Display) -> Self {
         Self::Failed(error.to_string())
     }
 
-    /// Returns a failure at a file.
     pub(crate) fn failed_at(path: &Path, error: impl fmt::Display) -> Self {
         Self::Failed(format!("{}: {error}", path.display()))
     }
@@ -37,7 +33,14 @@ impl Failure {
         Self::Usage(format!("{}: {error}", path.display()))
     }
 
-    /// Returns the exit code.
+    /// Passes on a program's exit status; one that is unknown counts as success.
+    pub(crate) fn exit(status: Option<i32>) -> Result<(), Self> {
+        match status {
+            None | Some(0) => Ok(()),
+            Some(status) => Err(Self::Exit(u8::try_from(status).unwrap_or(u8::MAX))),
+        }
+    }
+
     pub(crate) fn code(&self) -> u8 {
         match self {
             Self::Usage(_) => 2,

@@ -17,8 +17,7 @@ use crate::progress;
 /// Bytes per access while it is loaded and replayed: the access, the growth of its vector, its next use.
 const BYTES_PER_ACCESS: u64 = 32;
 
-/// Returns how many accesses fit into this machine's free memory, or the simulator's maximum if that is
-/// unknown.
+/// Returns how many accesses fit into free memory, or the simulator's maximum if that is unknown.
 fn max_accesses() -> u64 {
     let available = std::fs::read_to_string("/proc/meminfo").ok().and_then(|text| {
         let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
@@ -47,7 +46,6 @@ pub(crate) fn load_named<T, E: Display>(
     parse(&text, name).map_err(Failure::usage)
 }
 
-/// Reads at most `limit` rows of a trace.
 pub(crate) fn load_trace(
     path: &Path,
     page_size: PageSize,

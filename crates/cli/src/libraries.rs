@@ -4,12 +4,9 @@ use std::path::PathBuf;
 
 use crate::failure::Failure;
 
-/// The library with the agent.
 pub(crate) const AGENT: &str = "libisotherm.so";
-/// The library with the allocator.
 pub(crate) const ALLOCATOR: &str = "libisotherm_alloc.so";
 
-/// Returns the absolute path of a library of this build.
 pub(crate) fn find(name: &str) -> Option<PathBuf> {
     let own = std::env::current_exe().ok()?;
     let folder = own.parent()?;

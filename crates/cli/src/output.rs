@@ -22,24 +22,20 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
     }
 }
 
-/// Writes a file.
 pub(crate) fn write(path: &Path, text: impl AsRef<[u8]>) -> Result<(), Failure> {
     std::fs::write(path, text).map_err(|error| Failure::failed_at(path, error))
 }
 
-/// Writes the HTML report, if one is requested.
 pub(crate) fn write_report(args: &ReplayArgs, html: impl FnOnce() -> String) -> Result<(), Failure> {
     let Some(path) = &args.report else { return Ok(()) };
     write(path, html())
 }
 
-/// Prints the size of a written trace.
 pub(crate) fn report_trace(path: &Path, trace: &TraceSummary) {
     let TraceSummary { rows, bytes, parts, .. } = trace;
     eprintln!("{}: {rows} rows, {bytes} bytes in {parts} parts", path.display());
 }
 
-/// Prints the path of the HTML report.
 pub(crate) fn name_report(args: &ReplayArgs) {
     if let (Some(path), false) = (&args.report, args.quiet) {
         eprintln!("report: {}", path.display());
@@ -53,7 +49,6 @@ pub(crate) fn listing(header: &[&str]) -> Table {
     table
 }
 
-/// Formats parameters with their values as a table.
 pub(crate) fn parameter_table<'a>(parameters: impl Iterator<Item = (&'a Spec, Value)>) -> String {
     let mut table = listing(&["parameter", "value", "valid", "source", "meaning"]);
     for (spec, value) in parameters {
@@ -68,7 +63,6 @@ pub(crate) fn parameter_table<'a>(parameters: impl Iterator<Item = (&'a Spec, Va
     format!("{table}\n")
 }
 
-/// Returns a preset as JSON.
 pub(crate) fn preset_json(preset: &Preset) -> serde_json::Value {
     let values: serde_json::Map<_, _> =
         preset.values.iter().map(|&(key, text)| (key.to_owned(), text.into())).collect();

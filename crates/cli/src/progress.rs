@@ -6,22 +6,20 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 /// Returns a bar of `length` steps, hidden if `quiet` or not on a terminal.
 pub(crate) fn bar(length: u64, what: &'static str, quiet: bool) -> ProgressBar {
-    if quiet || !std::io::stderr().is_terminal() {
-        return ProgressBar::hidden();
-    }
-    let bar = ProgressBar::with_draw_target(Some(length), ProgressDrawTarget::stderr());
-    let style = ProgressStyle::with_template("{msg:<12} {bar:40} {human_pos}/{human_len} {per_sec}");
-    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+    let bar = styled(Some(length), "{msg:<12} {bar:40} {human_pos}/{human_len} {per_sec}", quiet);
     bar.set_message(what);
     bar
 }
 
-/// Returns a line without a known end, which the caller refreshes.
 pub(crate) fn line(quiet: bool) -> ProgressBar {
+    styled(None, "{msg}", quiet)
+}
+
+fn styled(length: Option<u64>, template: &str, quiet: bool) -> ProgressBar {
     if quiet || !std::io::stderr().is_terminal() {
         return ProgressBar::hidden();
     }
-    let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
-    bar.set_style(ProgressStyle::with_template("{msg}").unwrap_or_else(|_| ProgressStyle::default_spinner()));
+    let bar = ProgressBar::with_draw_target(length, ProgressDrawTarget::stderr());
+    bar.set_style(ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()));
     bar
 }

@@ -4,18 +4,14 @@ use isotherm_core::parameters::Parameters;
 
 use crate::failure::Failure;
 
-/// One `--set`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Setting<'a> {
     /// A policy, a workload or `machine`.
     pub(crate) group: &'a str,
-    /// Name of the parameter.
     pub(crate) key: &'a str,
-    /// Value as text.
     pub(crate) value: &'a str,
 }
 
-/// Parses every `--set`.
 pub(crate) fn parse(texts: &[String]) -> Result<Vec<Setting<'_>>, Failure> {
     texts.iter().map(|text| parse_one(text)).collect()
 }

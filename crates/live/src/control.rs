@@ -23,7 +23,6 @@ use isotherm_linux::LinuxError;
 
 /// Maximum length of a line in bytes.
 const MAX_LINE: usize = 4096;
-/// Maximum number of clients at a time.
 const MAX_CLIENTS: usize = 16;
 
 /// The socket of a run; dropping it removes its file.
@@ -82,7 +81,6 @@ impl Drop for Control {
 }
 
 impl Client {
-    /// Answers the client's lines. On an error the client is to be dropped.
     fn serve(&mut self, answer: &mut impl FnMut(&str) -> String) -> io::Result<()> {
         let mut piece = [0; MAX_LINE];
         let open = match self.stream.read(&mut piece) {

@@ -28,6 +28,7 @@
 //! ```
 
 #![forbid(unsafe_code)]
+#![allow(missing_docs, reason = "an internal crate: documented where a name does not say it")]
 
 pub mod control;
 pub mod host;

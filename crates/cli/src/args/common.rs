@@ -16,7 +16,8 @@ pub(crate) struct CacheArgs {
     #[arg(long = "cache", value_name = "SIZE", default_value = "2M")]
     size: Bytes,
     /// Ways of that cache
-    #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=64))]
+    #[arg(long, value_name = "N", default_value_t = 16)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=64))]
     ways: u32,
 }
 

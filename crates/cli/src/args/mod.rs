@@ -203,7 +203,8 @@ pub(crate) struct SimulateArgs {
     #[arg(short, long, value_name = "LIST", default_value = "1:8", value_delimiter = ',')]
     pub(crate) fast: Vec<String>,
     /// Number of intervals in the timeline of each run
-    #[arg(long, value_name = "N", default_value_t = isotherm_sim::INTERVALS as u32, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    #[arg(long, value_name = "N", default_value_t = isotherm_sim::INTERVALS as u32)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) intervals: u32,
 }
 
@@ -253,7 +254,8 @@ pub(crate) struct ScoreArgs {
     #[arg(long)]
     pub(crate) json: bool,
     /// Seed of every random choice
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(..=u64::from(u32::MAX)))]
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(value_parser = clap::value_parser!(u64).range(..=u64::from(u32::MAX)))]
     pub(crate) seed: u64,
     /// Print no progress
     #[arg(short, long)]

@@ -15,7 +15,6 @@ use crate::date::today;
 use crate::failure::Failure;
 use crate::output::{listing, print, write};
 
-/// A tier's nodes and their measurements.
 struct Measured {
     nodes: Vec<u32>,
     latency: Latency,
@@ -53,7 +52,8 @@ pub(crate) fn run(args: &CalibrateArgs) -> Result<(), Failure> {
     print(&table(&measured))?;
     if let Some(cache) = cache.filter(|cache| least.0 < 2 * cache.0) {
         eprintln!(
-            "isotherm: {least} measured with a last-level cache of {cache}: some links hit it, so latencies are too low"
+            "isotherm: {least} measured with a last-level cache of {cache}: some links hit it, so \
+             latencies are too low"
         );
     }
     if let Some(path) = &args.output {
@@ -63,7 +63,8 @@ pub(crate) fn run(args: &CalibrateArgs) -> Result<(), Failure> {
     match counters {
         Err(why) => Err(Failure::usage(format!("k is not calibrated, only latency: {why}"))),
         Ok(_) if measured.iter().any(|tier| tier.k.is_none()) => Err(Failure::failed(
-            "k is not calibrated for every tier: the counters stopped or were multiplexed; is another profiler running?",
+            "k is not calibrated for every tier: the counters stopped or were multiplexed; is \
+             another profiler running?",
         )),
         Ok(_) => Ok(()),
     }

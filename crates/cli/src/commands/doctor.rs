@@ -23,7 +23,6 @@ use crate::output::print;
 /// Scans accessed bits several times within the second that a self-test takes.
 const PACE: Pace = Pace { interval: Nanos(50 * Nanos::MILLISECOND.0), budget: 0.1, program_budget: 0.1 };
 
-/// Runs the verb.
 pub(crate) fn run(args: &DoctorArgs) -> Result<(), Failure> {
     if args.known_loop {
         return known_loop().map_err(Failure::failed);
@@ -64,8 +63,6 @@ fn examine_sources(findings: &mut Findings, with_tests: bool) -> Vec<Working> {
     working
 }
 
-/// Opens a source and tests it. Returns the source if it works, and the test or the reason why it cannot be
-/// opened.
 fn examine_source(
     candidate: Candidate<'_>,
     with_test: bool,
@@ -98,7 +95,6 @@ fn refused(name: &str, error: &LinuxError) -> SelfTest {
     SelfTest { source: name.to_owned(), problem: Some(error.into()), ..SelfTest::default() }
 }
 
-/// Returns the signals that `isotherm run` offers with these sources on this machine's tiers.
 fn offered(working: Vec<Working>) -> Offered {
     // Tiers that cannot be read are a finding of their own: only shadow mode remains then.
     let plan = TierPlan::read(Path::new("/"), &TierRequest::default());

@@ -8,14 +8,12 @@ use crate::args::{Cli, CompletionsArgs, ManArgs};
 use crate::failure::Failure;
 use crate::output::print;
 
-/// Prints a completion script.
 pub(crate) fn completions(args: &CompletionsArgs) -> Result<(), Failure> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "isotherm", &mut script);
     print(&String::from_utf8_lossy(&script))
 }
 
-/// Writes a man page for the command and for each verb.
 pub(crate) fn man(args: &ManArgs) -> Result<(), Failure> {
     let failed = |error: std::io::Error| Failure::failed_at(&args.folder, error);
     fs::create_dir_all(&args.folder).map_err(failed)?;

@@ -30,7 +30,6 @@ pub(crate) fn run(args: RunArgs) -> Result<(), Failure> {
     tier(&args.live, target)
 }
 
-/// Tiers the memory of a running process.
 pub(crate) fn attach(args: &AttachArgs) -> Result<(), Failure> {
     let time = args.time.map(|time| Duration::from_nanos(time.0));
     tier(&args.live, Target::Attach { pid: Pid(args.pid), time })
@@ -43,7 +42,6 @@ fn allocator(allocator: AllocatorArg) -> Result<Option<PathBuf>, Failure> {
     }
 }
 
-/// Runs the session and reports its result.
 fn tier(args: &LiveArgs, target: Target) -> Result<(), Failure> {
     let session = Session::open(config(args)?, target).map_err(failure)?;
     if !args.quiet {
@@ -51,10 +49,7 @@ fn tier(args: &LiveArgs, target: Target) -> Result<(), Failure> {
     }
     let result = session.start().map_err(failure)?.run().map_err(Failure::failed)?;
     report(args, &result)?;
-    match result.exit_status {
-        None | Some(0) => Ok(()),
-        Some(status) => Err(Failure::Exit(u8::try_from(status).unwrap_or(u8::MAX))),
-    }
+    Failure::exit(result.exit_status)
 }
 
 fn failure(error: SessionError) -> Failure {

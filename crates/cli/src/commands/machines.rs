@@ -7,7 +7,6 @@ use crate::failure::Failure;
 use crate::input::load_named;
 use crate::output::{listing, print};
 
-/// Runs the verb.
 pub(crate) fn run(args: &NameArgs) -> Result<(), Failure> {
     match &args.name {
         Some(name) => explain(&load_profile(name)?, args.json),

@@ -6,7 +6,6 @@ use crate::args::NameArgs;
 use crate::failure::Failure;
 use crate::output::{listing, parameter_table, preset_json, preset_lines, print};
 
-/// Runs the verb.
 pub(crate) fn run(args: &NameArgs) -> Result<(), Failure> {
     match &args.name {
         Some(name) => explain(find(name).map_err(Failure::usage)?, args.json),

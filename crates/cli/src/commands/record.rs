@@ -11,7 +11,6 @@ use crate::args::RecordArgs;
 use crate::failure::Failure;
 use crate::progress;
 
-/// Runs the verb. The exit status is the program's.
 pub(crate) fn run(args: RecordArgs) -> Result<(), Failure> {
     let output = args.output.display().to_string();
     let quiet = args.quiet;
@@ -64,7 +63,8 @@ fn describe(progress: &Progress) -> String {
 
 fn report(output: &str, summary: &RecordSummary) {
     eprintln!(
-        "isotherm: {output}: {:.2} M misses of {:.2} G accesses, {} in {} parts, {} processes, {} threads, {:.1} s",
+        "isotherm: {output}: {:.2} M misses of {:.2} G accesses, {} in {} parts, {} processes, {} threads, \
+         {:.1} s",
         summary.trace.rows as f64 / 1e6,
         summary.accesses as f64 / 1e9,
         Bytes(summary.trace.bytes),

@@ -10,12 +10,9 @@ use crate::date::today;
 use crate::failure::Failure;
 use crate::output::{listing, print, write};
 
-/// Default folder of the scoreboard.
 const DEFAULT_FOLDER: &str = "docs/generated";
-/// File name of the scoreboard in JSON.
 const JSON: &str = "scoreboard.json";
 
-/// Runs the verb.
 pub(crate) fn run(args: &ScoreArgs) -> Result<(), Failure> {
     let mode = Mode { quick: args.quick, seed: args.seed };
     let mut request =
@@ -69,7 +66,6 @@ fn line(progress: Progress<'_>, elapsed: f64) -> String {
     format!("{}/{streams} {workload}: {elapsed:.0} s{rest}", stream + 1)
 }
 
-/// Reads a scoreboard.
 fn read(path: &Path) -> Result<Scoreboard, Failure> {
     let text = std::fs::read_to_string(path).map_err(|error| Failure::usage_at(path, error))?;
     isotherm_report::score_from_json(&text)

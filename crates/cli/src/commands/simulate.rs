@@ -11,7 +11,6 @@ use crate::failure::Failure;
 use crate::settings::{self, Setting};
 use crate::{input, output, progress};
 
-/// Runs the verb.
 pub(crate) fn run(args: &SimulateArgs) -> Result<(), Failure> {
     let mut settings = settings::parse(&args.replay.set)?;
     let policies = select_policies(&args.policy, &mut settings)?;
@@ -42,7 +41,6 @@ pub(crate) fn run(args: &SimulateArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Returns the policies of the run, each with its settings.
 pub(crate) fn select_policies(
     names: &[String],
     settings: &mut Vec<Setting<'_>>,
@@ -67,7 +65,6 @@ pub(crate) fn select_policies(
     selected.into_iter().map(with_settings).collect()
 }
 
-/// Applies the machine's settings and checks the result.
 pub(crate) fn set_machine(profile: &mut Profile, settings: &mut Vec<Setting<'_>>) -> Result<(), Failure> {
     let name = profile.name.clone();
     let ours = |setting: &Setting<'_>| setting.group == "machine" || setting.group == name;
@@ -98,7 +95,6 @@ pub(crate) fn load(args: &ReplayArgs, settings: &mut Vec<Setting<'_>>) -> Result
     }
 }
 
-/// Parses `--scale`.
 pub(crate) fn parse_scale(text: &str, automatic: Scale) -> Result<Scale, Failure> {
     if text == "auto" {
         return Ok(automatic);

@@ -15,7 +15,6 @@ const DEFAULT: [&str; 8] =
 /// Maximum budget: the slowest memory costs less.
 const MAX_BUDGET: f64 = 100.0;
 
-/// Runs the verb.
 pub(crate) fn run(args: &SizeArgs) -> Result<(), Failure> {
     let budget = parse_budget(&args.budget)?;
     let mut settings = settings::parse(&args.replay.set)?;
@@ -53,7 +52,6 @@ fn names(args: &SizeArgs) -> Vec<String> {
     DEFAULT.iter().filter(exists).map(|&name| name.to_owned()).collect()
 }
 
-/// Parses `5%` or `0.05`.
 fn parse_budget(text: &str) -> Result<f64, Failure> {
     let trimmed = text.trim();
     let (number, unit) =

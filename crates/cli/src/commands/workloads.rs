@@ -15,7 +15,6 @@ use crate::failure::Failure;
 use crate::output::{listing, parameter_table, preset_json, preset_lines, print, report_trace, write};
 use crate::{input, settings};
 
-/// Runs the verb.
 pub(crate) fn run(args: &WorkloadsArgs) -> Result<(), Failure> {
     let Some(name) = &args.name else {
         let all = ALL.iter().map(|&workload| (workload, workload.parameters()));
@@ -78,7 +77,6 @@ fn json(workload: &Workload, parameters: &Parameters, seed: u64) -> Result<serde
     }))
 }
 
-/// Formats the number of accesses.
 fn accesses(workload: &Workload) -> String {
     format!("{:.0} M", workload.accesses as f64 / 1e6)
 }
@@ -111,7 +109,8 @@ fn explain(workload: &Workload, parameters: &Parameters, args: &WorkloadsArgs) -
     }
     let footprint = workload.build(parameters, args.seed).map_err(Failure::usage)?.footprint();
     let head = format!(
-        "{}: {}\nsource: {}\nobjects: {} ({})\nhot set: {}\nfootprint: {footprint}\naccesses at defaults: {}\n",
+        "{}: {}\nsource: {}\nobjects: {} ({})\nhot set: {}\nfootprint: {footprint}\n\
+         accesses at defaults: {}\n",
         workload.name,
         workload.title,
         workload.source,

@@ -4,11 +4,9 @@
 const SETTLED: u64 = 20;
 /// Growth that resizes a policy.
 const OUTGROWN: f64 = 2.0;
-/// The same, once, when memory settles that still grew as the policy was sized: the policy keeps that size
-/// for long.
+/// The same, once, when memory settles that still grew as the policy was sized.
 const OUTGROWN_UNSETTLED: f64 = 1.125;
 
-/// Growth of memory from one scan to the next.
 #[derive(Debug, Default)]
 pub(super) struct Growth {
     /// Whether the policy's size follows the memory in use.
@@ -22,8 +20,7 @@ impl Growth {
         self.settled = false;
     }
 
-    /// Takes the mapped memory of the previous scan and of this one; returns whether memory has stopped
-    /// growing, now or earlier.
+    /// Compares the mapped memory of two scans; returns whether growth has ever stopped.
     pub(super) fn settles(&mut self, before: u64, mapped: u64) -> bool {
         self.settled |= mapped > 0 && mapped.saturating_sub(before) <= mapped / SETTLED;
         self.settled

@@ -72,7 +72,6 @@ const STEADY: u64 = 100;
 /// Share of one processor for scans that cost the programs no time on the source's own clock.
 const BESIDE_TIME_BUDGET: f64 = 0.1;
 
-/// Why the engine stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pause {
     /// The programs have ended, or the run was asked to end.
@@ -83,7 +82,6 @@ pub enum Pause {
     Replaced,
 }
 
-/// Running programs under the engine.
 pub struct LiveHost {
     options: Options,
     memory: TieredMemory,
@@ -92,13 +90,11 @@ pub struct LiveHost {
     followed: Vec<Pid>,
     /// Followed processes whose name was not read yet.
     unnamed: Vec<Pid>,
-    /// Processes that have ended. Their memory stays known until the next scan, so that the summary includes
-    /// it if all end together.
+    /// Ended processes; their memory stays known until the next scan, for the summary.
     ended: Vec<Pid>,
     schedule: ScanSchedule,
     recorder: Recorder,
     growth: Growth,
-    /// Time of the next poll.
     next_poll: Nanos,
     /// Time between the last poll and the next.
     between: Nanos,
@@ -111,7 +107,6 @@ pub struct LiveHost {
 }
 
 impl LiveHost {
-    /// Returns a host of the processes over the sources.
     pub fn new(
         options: Options,
         sources: Vec<Box<dyn AccessSource>>,
@@ -139,8 +134,8 @@ impl LiveHost {
         }
     }
 
-    /// Lets the programs run without a policy until their memory has stopped growing, at most for `patience`,
-    /// so that the policy can be sized by it. Returns false if the programs ended.
+    /// Waits up to `patience` until memory stops growing, to size the policy. Returns false if the programs
+    /// ended.
     pub fn settle(&mut self, patience: Duration) -> bool {
         let deadline = self.recorder.now() + Nanos(patience.as_nanos() as u64);
         let mut before = 0;
@@ -161,18 +156,15 @@ impl LiveHost {
         true
     }
 
-    /// Sets whether memory that outgrows the policy stops the engine ([`Pause::Outgrown`]). It always does if
-    /// the fast tier's limit is a share of that memory.
+    /// Sets whether outgrown memory stops the engine; it always does if the fast limit is a share.
     pub fn resize_policy(&mut self, resizes: bool) {
         self.growth.resizes = resizes;
     }
 
-    /// Returns the fast tier's current size.
     pub fn fast(&self) -> Pages {
         self.memory.residency.capacity(TierId::FAST)
     }
 
-    /// Returns the mapped pages.
     pub fn footprint(&self) -> Pages {
         self.memory.residency.mapped()
     }
@@ -187,15 +179,13 @@ impl LiveHost {
         self.pause.get_or_insert(Pause::Replaced);
     }
 
-    /// Makes the sources watch nothing, or resumes the policy's request. A suspended engine calls
-    /// [`Self::idle`].
+    /// Makes the sources watch nothing, or resumes; a suspended engine calls [`Self::idle`].
     pub fn suspend(&mut self, suspended: bool) {
         self.feed.suspend(suspended);
     }
 
-    /// Whether sources watch nothing.
     pub fn suspended(&self) -> bool {
-        self.feed.suspended()
+        self.feed.suspended
     }
 
     /// Follows the programs for `time` without scanning or moving memory. Returns false when the run is over.
@@ -206,24 +196,20 @@ impl LiveHost {
         self.follow_processes()
     }
 
-    /// Begins a policy that is sized for the current memory.
     pub fn begin_policy(&mut self, allocation: Allocation) {
         self.memory.begin_policy(allocation);
     }
 
-    /// Records the policy's memory and gauges after a step of the engine.
     pub fn note(&mut self, metadata: Bytes, fill: impl FnOnce(&mut Vec<Gauge>)) {
         self.recorder.note(metadata, &self.memory, &self.feed.counters, fill);
     }
 
-    /// Summarises the run so far.
     pub fn summary(&mut self) -> Summary {
         let Self { recorder, memory, feed, options, .. } = self;
         recorder.summary(memory, options, feed)
     }
 
-    /// Takes the processes' events. Returns false when the run is over; the last processes' memory stays
-    /// known for the summary.
+    /// Takes the processes' events. Returns false when the run is over.
     fn follow_processes(&mut self) -> bool {
         let mut events = std::mem::take(&mut self.events);
         events.clear();
@@ -266,13 +252,11 @@ impl LiveHost {
         self.ended.push(process);
     }
 
-    /// Scans the mapped memory and keeps the fast tier within its limit.
     fn scan(&mut self) {
         let start = clock::thread_cpu();
         let before = self.memory.residency.mapped().0;
         self.memory.expire(self.recorder.now());
-        // This precedes all numbering: a new process is scanned at once and may have the number of one that
-        // ended.
+        // Before all numbering: a new process may have the number of one that ended.
         self.ended.drain(..).for_each(|process| self.memory.forget(process, &mut self.recorder.tally));
         for process in self.unnamed.drain(..) {
             self.memory.spaces.name(process).into_iter().for_each(|name| self.recorder.named(name));
@@ -307,8 +291,7 @@ impl LiveHost {
                 self.pause = Some(Pause::Outgrown);
             }
         }
-        // Waiting accesses come first: a policy that falls behind sees recent accesses, and the source counts
-        // losses.
+        // A policy that falls behind sees waiting accesses first; the source counts losses.
         let delivered = if self.feed.is_behind() { BUSY } else { self.feed.drain() };
         // A policy that steps often gets new accesses at each step.
         let quiet = QUIET_POLL.min(self.feed.batch().1.max(POLL));
@@ -320,7 +303,6 @@ impl LiveHost {
         running
     }
 
-    /// Arms the pages of a plan, process by process.
     fn arm(&mut self, pages: &[PageId]) {
         self.memory.arm(pages, self.recorder.now());
         let mut addresses = Vec::new();

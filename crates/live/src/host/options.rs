@@ -5,13 +5,11 @@ use isotherm_core::{Bytes, Nanos, PageSize, Pages, parse_share};
 /// Limit of the fast memory that the programs may use.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum FastLimit {
-    /// A size.
     Bytes(Bytes),
     /// A share of the mapped memory, which follows its growth.
     Share(f64),
 }
 
-/// A text that is not a [`FastLimit`].
 #[derive(Debug, thiserror::Error)]
 #[error("'{0}' is not a size (4G), a fast:slow ratio (1:8) or a percentage of the memory in use (25%)")]
 pub struct FastLimitError(String);
@@ -37,7 +35,6 @@ impl FastLimit {
     }
 }
 
-/// A tier of memory as the programs may use it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tier {
     /// Size; the fast limit also applies to the first tier.
@@ -46,26 +43,20 @@ pub struct Tier {
     pub latency: Nanos,
 }
 
-/// Options of the live host.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Granularity of tracking and migration.
     pub page_size: PageSize,
-    /// The tiers, fastest first.
     pub tiers: Vec<Tier>,
     /// NUMA nodes of each tier; empty in shadow mode.
     pub nodes: Vec<Vec<u32>>,
-    /// Limit of the fast tier.
     pub fast: FastLimit,
     /// Whether nothing moves.
     pub shadow: bool,
-    /// Whether the occupancy of the tiers' queues is modelled if nothing counts it
-    /// ([`isotherm_core::live_result::CounterOrigin::Modelled`]); in shadow mode only.
+    /// Whether queue occupancy that nothing counts is modelled; in shadow mode only.
     pub model_counters: bool,
     /// Shortest time between two scans of mapped memory; [`Options::scan_budget`] may lengthen it.
     pub scan_interval: Nanos,
-    /// Memory of an engine that is a thread of the program that it tiers; it is neither counted nor moved.
-    /// The engine's processor time is then its thread's, otherwise its process's.
+    /// Memory of an engine inside the program, neither counted nor moved; its processor time is its thread's.
     pub inside: Option<Vec<std::ops::Range<u64>>>,
     /// Share of one processor for scans of mapped memory.
     pub scan_budget: f64,

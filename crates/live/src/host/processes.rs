@@ -5,21 +5,16 @@ use std::time::Duration;
 use isotherm_linux::LinuxError;
 use isotherm_linux::process::Pid;
 
-/// A change among the followed processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProcessEvent {
-    /// A process appeared.
     Started(Pid),
     /// The process executed another program: its old memory is gone.
     Executed(Pid),
-    /// The process ended.
     Ended(Pid),
 }
 
-/// The processes of a run.
 pub trait Processes: Send {
-    /// Appends the changes since the last call. Returns false if no process is left or the run was asked to
-    /// end.
+    /// Appends the changes since the last call. Returns false when the run is over.
     fn update(&mut self, events: &mut Vec<ProcessEvent>) -> bool;
 
     /// Waits for `time`, or less if the run ends.
@@ -27,7 +22,6 @@ pub trait Processes: Send {
         std::thread::sleep(time);
     }
 
-    /// Returns the problem of the last update.
     fn warning(&mut self) -> Option<LinuxError> {
         None
     }

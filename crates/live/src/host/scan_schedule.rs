@@ -2,7 +2,6 @@
 
 use isotherm_core::Nanos;
 
-/// The time of the next scan.
 #[derive(Debug, Default)]
 pub(crate) struct ScanSchedule {
     next: Nanos,

@@ -4,9 +4,7 @@ use isotherm_core::live_result::CounterOrigin;
 use isotherm_core::{Signal, Signals};
 use isotherm_linux::source::AccessSource;
 
-/// Returns the signals of a host with these sources. Hits of tiers can be summed over any samples; in shadow
-/// mode moves cost nothing and reclaim is a clock over the samples. `origin` is that of the tiers' queue
-/// counters.
+/// Returns the host's signals. Hits are summed over any samples; in shadow mode moves cost nothing.
 pub fn offers(
     sources: &[Box<dyn AccessSource>],
     origin: CounterOrigin,
@@ -24,8 +22,7 @@ pub fn offers(
     offered.fold(Signals::NONE, Signals::with)
 }
 
-/// Returns the origin of the tiers' queue counters with these sources; `modelled` says that the user accepts
-/// a model where nothing counts.
+/// Returns the origin of the queue counters; `modelled`: the user accepts a model.
 pub fn counter_origin(sources: &[Box<dyn AccessSource>], shadow: bool, modelled: bool) -> CounterOrigin {
     let has = |signal| sources.iter().any(|source| source.offers().has(signal));
     let model = modelled && has(Signal::LoadSamples);
@@ -56,7 +53,8 @@ pub fn remedy(missing: Signal) -> &'static str {
             "it needs hardware counters (CAP_PERFMON on a machine with a PMU); see `isotherm doctor`"
         }
         Signal::KernelReclaim => {
-            "it needs cgroup v2 memory.reclaim or a node's reclaim file; see `isotherm doctor`, or try --shadow"
+            "it needs cgroup v2 memory.reclaim or a node's reclaim file; see `isotherm doctor`, \
+             or try --shadow"
         }
         Signal::HintFaults => {
             "it needs userfaultfd and a program that loads libisotherm.so; see `isotherm doctor`"
@@ -67,8 +65,8 @@ pub fn remedy(missing: Signal) -> &'static str {
             "it needs CXL memory with a NeoProf or CHMU device, and the right to map its registers (root)"
         }
         Signal::DeviceReports => {
-            "it needs CXL memory with a NeoProf device and the right to map its registers (root); with a CHMU, set \
-             the policy's threshold"
+            "it needs CXL memory with a NeoProf device and the right to map its registers (root); with a \
+             CHMU, set the policy's threshold"
         }
     }
 }

@@ -1,5 +1,4 @@
-//! The engine as a thread of the program that it tiers, with the same host, sources and policies as from
-//! outside.
+//! The engine as a thread of the program that it tiers.
 //!
 //! `libisotherm.so` reads [`Settings`], makes the thread, gives it memory of its own and runs a
 //! [`Session`](crate::session::Session) with [`Target::Inside`](crate::session::Target). The engine takes no
@@ -23,8 +22,7 @@ pub use text::text;
 
 pub use isotherm_linux::hint_faults::prepare_inside;
 
-/// Gives the calling thread its own file descriptors and blocks all signals in it, so that engine and program
-/// do not disturb each other. Standard error stays open.
+/// Gives the thread its own file descriptors (except standard error) and blocks all its signals.
 ///
 /// # Errors
 /// If the kernel cannot separate the descriptors.
@@ -38,7 +36,6 @@ pub fn separate() -> Result<(), LinuxError> {
     Ok(())
 }
 
-/// Returns the addresses of the calling thread's stack.
 pub fn own_stack() -> Option<Range<u64>> {
     hint_faults::own_stack().map(|stack| stack.start..stack.end)
 }

@@ -1,4 +1,5 @@
-//! The settings of an engine inside a program, read from the environment variables that `docs/guide/live.md` lists.
+//! The settings of an engine inside a program, read from the environment variables that `docs/guide/live.md`
+//! lists.
 
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
@@ -12,37 +13,27 @@ use crate::session::{SessionConfig, TierRequest};
 /// Latencies of the tiers unless `ISOTHERM_LATENCIES` or the firmware says otherwise.
 const DEFAULT_LATENCIES: [Nanos; 2] = [Nanos(74), Nanos(124)];
 
-/// Destination of a summary.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Output {
     /// Standard error (`-`).
     Errors,
-    /// A file.
     File(PathBuf),
 }
 
-/// A variable with an invalid value.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{variable}: {problem}; the program runs without an engine")]
 pub struct SettingError {
-    /// The variable.
     pub variable: &'static str,
-    /// What is wrong with its value, and what was expected.
     pub problem: String,
 }
 
-/// A session as environment variables describe it.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// How memory is tiered.
     pub session: SessionConfig,
-    /// Destination of the summary as JSON.
     pub json: Option<Output>,
-    /// Destination of the summary as text.
     pub report: Option<Output>,
 }
 
-/// Variables by name.
 struct Variables<G>(G);
 
 impl<G: Fn(&str) -> Option<OsString>> Variables<G> {
@@ -129,11 +120,8 @@ impl Settings {
             page_size: variables.value("ISOTHERM_PAGE_SIZE", "base or huge", page_size)?.unwrap_or_default(),
             ..defaults
         };
-        Ok(Some(Self {
-            session,
-            json: variables.output("ISOTHERM_JSON"),
-            report: variables.output("ISOTHERM_REPORT"),
-        }))
+        let (json, report) = (variables.output("ISOTHERM_JSON"), variables.output("ISOTHERM_REPORT"));
+        Ok(Some(Self { session, json, report }))
     }
 }
 

@@ -1,5 +1,4 @@
-//! Runs a policy of the registry on a live host: sized by the memory in use, and rebuilt when memory outgrows
-//! it.
+//! Runs a policy on a live host, sized by the memory in use and rebuilt when memory outgrows it.
 
 mod orders;
 
@@ -22,16 +21,12 @@ const DEFAULT_RATE: f64 = 100_000.0;
 /// How often the control socket is polled while the engine is suspended.
 const SUSPENDED_POLL: Duration = Duration::from_millis(10);
 
-/// Why a policy does not run.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// The entry is a bound, not a policy.
     #[error("policy {0}: only the simulator can compute it (isotherm simulate); try {1}")]
     Bound(&'static str, &'static str),
-    /// The policy cannot be built for this size.
     #[error(transparent)]
     Build(#[from] BuildError),
-    /// The host lacks a signal.
     #[error(transparent)]
     Engine(#[from] EngineError),
 }
@@ -39,11 +34,8 @@ pub enum RunError {
 /// A policy to run, with its parameters unscaled.
 #[derive(Debug, Clone)]
 pub struct PolicyRun {
-    /// The policy's entry.
     pub entry: &'static Entry,
-    /// The policy's parameters.
     pub parameters: Parameters,
-    /// Seed of the policy's random choices.
     pub seed: u64,
     /// Divisor of scaled parameters; derived from the memory in use and the source's rate if `None`.
     pub scale: Option<Scale>,
@@ -54,9 +46,7 @@ pub struct PolicyRun {
 /// Statistics of a run over all policies that were built.
 #[derive(Debug, Clone, Copy)]
 pub struct RunStats {
-    /// The engine's counts.
     pub statistics: EngineStatistics,
-    /// Scale of the last policy.
     pub scale: Scale,
     /// How often the policy was rebuilt for more memory.
     pub resized: u32,
@@ -68,7 +58,6 @@ impl PolicyRun {
         Self { entry, parameters: entry.parameters(), seed: 1, scale: None, fastest: None }
     }
 
-    /// Combines the run's statistics and the host's summary.
     pub fn result(
         &self,
         program: Vec<String>,
@@ -204,7 +193,6 @@ impl PolicyRun {
         Ok(build(&self.scaled(scale), setup)?)
     }
 
-    /// Returns the parameters of a run that is smaller by `scale`.
     fn scaled(&self, scale: Scale) -> Parameters {
         let mut parameters = self.parameters.clone();
         parameters.scale(scale);

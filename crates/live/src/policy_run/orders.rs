@@ -9,7 +9,6 @@ use crate::host::LiveHost;
 
 const HELP: &str = "expected status, parameters, set KEY=VALUE, policy NAME [KEY=VALUE ...], pause or resume";
 
-/// A parsed request.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Order<'a> {
     Status,
@@ -26,8 +25,6 @@ fn setting(word: &str) -> Result<(&str, &str), String> {
     Ok((key.split_once('.').map_or(key, |(_, key)| key), value))
 }
 
-/// Parses a line.
-///
 /// # Errors
 /// If the line is not a request.
 pub(super) fn parse(line: &str) -> Result<Order<'_>, String> {
@@ -40,11 +37,7 @@ pub(super) fn parse(line: &str) -> Result<Order<'_>, String> {
             Order::Set(key, value)
         }
         (Some("policy"), Some(name)) => {
-            let mut settings = Vec::new();
-            for word in words.by_ref() {
-                settings.push(setting(word)?);
-            }
-            Order::Policy(name, settings)
+            Order::Policy(name, words.by_ref().map(setting).collect::<Result<_, _>>()?)
         }
         (Some("pause"), None) => Order::Suspend(true),
         (Some("resume"), None) => Order::Suspend(false),
@@ -71,7 +64,6 @@ pub(super) fn status<P: Policy + ?Sized>(name: &str, host: &LiveHost, policy: Op
     text
 }
 
-/// Lists the parameters, one a line.
 pub(super) fn parameters(parameters: &Parameters) -> String {
     parameters.iter().fold(String::new(), |mut text, (spec, value)| {
         let _ = writeln!(text, "{}.{} = {value}", parameters.group(), spec.name);

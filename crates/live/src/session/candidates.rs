@@ -16,7 +16,6 @@ use isotherm_linux::virtual_pmu::{self, VirtualPmuSource};
 use super::config::DEFAULT_OVERHEAD;
 use super::environment::Environment;
 
-/// How the engine reaches the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reach<'a> {
     /// The engine launches the program and can load an agent into it.
@@ -24,32 +23,24 @@ pub enum Reach<'a> {
         /// `libisotherm.so`, if it was found.
         agent: Option<&'a Path>,
     },
-    /// The program already runs.
     Attach,
     /// The engine is a thread of the program.
     Inside,
 }
 
-/// Settings that candidates are opened with.
 #[derive(Debug, Clone, Copy)]
 pub struct SourceRequest<'a> {
-    /// How the engine reaches the program.
     pub reach: Reach<'a>,
     /// Name of the source that the user asks for.
     pub source: Option<&'a str>,
-    /// Signals that the policy needs.
     pub needs: Signals,
     /// Tier of each memory source; empty in shadow mode.
     pub tiers: TierMap,
-    /// NUMA nodes of the slower tiers.
     pub slow_nodes: &'a [u32],
-    /// Granularity of tracking.
     pub page_size: PageSize,
-    /// Seed of the sources' random choices.
     pub seed: u64,
     /// Share of their time that programs may lose to being observed.
     pub overhead: f64,
-    /// How often accessed bits are scanned.
     pub pace: Pace,
 }
 
@@ -70,21 +61,16 @@ impl<'a> SourceRequest<'a> {
     }
 }
 
-/// An opened source.
 pub struct Opened {
     /// The source, which follows no process yet.
     pub source: Box<dyn AccessSource>,
-    /// Variables that the program must be launched with.
     pub environment: Environment,
 }
 
-/// A source that might be used.
 pub struct Candidate<'a> {
     /// Name in kebab case, as in `--source`.
     pub name: &'static str,
-    /// Signals that the source would offer.
     pub offers: Signals,
-    /// Opens the source.
     pub open: Box<dyn FnOnce() -> Result<Opened, LinuxError> + 'a>,
 }
 

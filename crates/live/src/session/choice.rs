@@ -5,30 +5,15 @@ use isotherm_linux::LinuxError;
 
 use super::candidates::{Candidate, Opened};
 
-/// Why the source that the user named is not used.
 #[derive(Debug, thiserror::Error)]
 pub enum ChoiceError {
-    /// There is no such source.
     #[error("--source {name}: no such source; use one of {known}")]
-    Unknown {
-        /// The name that was given.
-        name: String,
-        /// The known names.
-        known: String,
-    },
-    /// The source cannot be opened.
+    Unknown { name: String, known: String },
     #[error("--source {name}: {error}")]
-    Refused {
-        /// The source's name.
-        name: &'static str,
-        /// Why it cannot be opened.
-        error: LinuxError,
-    },
+    Refused { name: &'static str, error: LinuxError },
 }
 
-/// Opens sources until every signal that the policy needs is offered. `candidates` are in order of
-/// preference; one that cannot be opened is skipped, with its reason in `refused`. With `asked`, opens
-/// exactly that source.
+/// Opens candidates in order until every needed signal is offered, or exactly the one `asked` for.
 ///
 /// # Errors
 /// If the user asked for a source that does not exist or cannot be opened.

@@ -10,12 +10,9 @@ use crate::policy_run::PolicyRun;
 /// Share of their time that programs may lose to being observed, unless the user says otherwise.
 pub(super) const DEFAULT_OVERHEAD: f64 = 0.02;
 
-/// How memory is tiered.
 #[derive(Debug, Clone)]
 pub struct SessionConfig {
-    /// The policy with its parameters, seed and scale.
     pub policy: PolicyRun,
-    /// The tiers and their limit.
     pub tiers: TierRequest,
     /// Name of the access source; the best available ones if `None`.
     pub source: Option<String>,
@@ -25,14 +22,12 @@ pub struct SessionConfig {
     pub model_counters: bool,
     /// Limit of migration in bytes a second.
     pub rate: Option<Bytes>,
-    /// Granularity of tracking and migration.
     pub page_size: PageSize,
     /// Socket at which the engine answers requests ([`crate::control`]).
     pub control: Option<PathBuf>,
 }
 
 impl SessionConfig {
-    /// Returns a configuration with the defaults of `isotherm run` for the policy.
     pub fn new(policy: PolicyRun) -> Self {
         Self {
             policy,

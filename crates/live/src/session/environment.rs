@@ -3,7 +3,6 @@
 use std::ffi::OsString;
 use std::path::Path;
 
-/// Environment variables and their values.
 pub type Environment = Vec<(OsString, OsString)>;
 
 const PRELOAD: &str = "LD_PRELOAD";

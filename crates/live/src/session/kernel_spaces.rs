@@ -30,8 +30,6 @@ pub(super) struct TierReclaim {
 }
 
 impl TierReclaim {
-    /// Finds reclaim for a program on the tiers' nodes, fastest first. Skips nodes without reclaim, with the
-    /// reasons in `refused`.
     pub(super) fn find(root: &Path, tiers: &[Vec<u32>], program: Pid, refused: &mut Vec<LinuxError>) -> Self {
         let own = Pid(std::process::id());
         let faster = tiers.len().saturating_sub(1);
@@ -60,7 +58,6 @@ impl TierReclaim {
     }
 }
 
-/// The address spaces of this kernel's processes.
 pub(super) struct KernelSpaces {
     root: ProcRoot,
     page_size: PageSize,
@@ -82,8 +79,7 @@ pub(super) struct KernelSpaces {
 }
 
 impl KernelSpaces {
-    /// Returns the processes below `root`, with the NUMA nodes of each tier, fastest first (none in shadow
-    /// mode).
+    /// Takes the NUMA nodes of each tier, fastest first; none in shadow mode.
     pub(super) fn new(
         root: ProcRoot,
         page_size: PageSize,
@@ -143,8 +139,7 @@ impl KernelSpaces {
         Some(TierId(tier as u8))
     }
 
-    /// Returns the node that a page of the tier goes to: addresses alternate between the tier's nodes, so
-    /// that all fill.
+    /// Returns the node for a page: addresses alternate between the tier's nodes, so that all fill.
     fn node_for(&self, tier: TierId, address: u64) -> Option<u32> {
         let nodes = self.tiers.get(tier.index())?;
         let turn = address >> self.page_size.shift();
@@ -157,8 +152,7 @@ fn whole_chunks(range: &Range<u64>) -> impl Iterator<Item = u64> + use<> {
     (range.start.div_ceil(HUGE)..range.end / HUGE).map(|chunk| chunk * HUGE)
 }
 
-/// Whether the mapping belongs to the program: allocated memory and stacks. Files belong to the page cache.
-/// Pages of the hugetlb reserve move only whole.
+/// Whether a mapping is allocated memory or a stack; hugetlb pages move only whole.
 fn is_tiered(mapping: &Mapping, page_size: PageSize) -> bool {
     use MappingKind::{Anonymous, Heap, Hugetlb, SharedMemory, Stack};
     let own = match mapping.kind {
@@ -237,8 +231,7 @@ impl AddressSpaces for KernelSpaces {
         statuses.append(&mut moved);
     }
 
-    /// Closes the page table: one opened between vfork and exec is the parent's and stays readable while it
-    /// lives.
+    /// Closes the page table: one opened between vfork and exec is the parent's and stays readable.
     fn forget(&mut self, process: Pid) {
         self.pagemaps.remove(&process);
         self.huge.remove(&process);

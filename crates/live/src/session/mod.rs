@@ -64,8 +64,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// Reads the tiers and opens the sources that the policy needs. Inside a program, call this on the
-    /// engine's own thread after [`crate::inside::prepare_inside`].
+    /// Reads the tiers and opens sources; inside a program, call this on the engine's own thread.
     ///
     /// # Errors
     /// If the policy cannot run here, or another engine tiers the process.
@@ -118,7 +117,6 @@ impl Session {
     }
 }
 
-/// A session whose program runs.
 pub struct RunningSession {
     host: LiveHost,
     policy: PolicyRun,

@@ -7,7 +7,6 @@ use isotherm_linux::process::{Pid, ProcRoot, ProcessStat};
 
 use crate::host::{ProcessEvent, Processes};
 
-/// Number of updates per check for remaining threads.
 const UPDATES_PER_CHECK: u32 = 25;
 
 /// This process until it is asked to end or has no threads but the engine's.

@@ -13,7 +13,6 @@ use crate::host::{ProcessEvent, Processes};
 /// How a launched program ended, shared with the session.
 pub(super) type ExitCell = std::sync::Arc<std::sync::OnceLock<Exit>>;
 
-/// What ends the session.
 enum Life {
     /// The end of the launched program, or of its last descendant.
     Launched { running: Running, exit: ExitCell, with_descendants: bool },

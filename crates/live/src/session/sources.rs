@@ -20,21 +20,17 @@ use crate::host::{counter_origin, offers, remedy};
 use crate::policy_run::PolicyRun;
 
 pub(super) struct Sources {
-    /// The sources, which follow no process yet.
     pub(super) opened: Vec<Box<dyn AccessSource>>,
-    /// Variables that the program must be launched with.
     pub(super) environment: Environment,
     /// Maximum rate of samples a second, if the source has one.
     pub(super) fastest: Option<u64>,
     /// Whether the program runs an agent's thread for them.
     pub(super) agent: bool,
-    /// What the user should know.
     pub(super) notes: Vec<String>,
 }
 
 impl Sources {
-    /// Opens the best sources that offer the signals that the policy `needs`, or the source that the user
-    /// names.
+    /// Opens the best sources for what the policy `needs`, or the one that the user names.
     ///
     /// # Errors
     /// If they do not offer all of them: the policy cannot run.
@@ -88,7 +84,6 @@ impl Sources {
     }
 }
 
-/// Whether accesses are learned from profiling devices only.
 fn is_device_alone(opened: &[Box<dyn AccessSource>]) -> bool {
     matches!(opened, [source] if source.offers().has(Signal::DeviceHotPages))
 }

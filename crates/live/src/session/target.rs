@@ -20,29 +20,21 @@ use super::own_process::{OwnProcess, command_line};
 use super::processes::{ExitCell, FollowedTree};
 use crate::host::Processes;
 
-/// The program that a session tiers.
 #[derive(Debug)]
 pub enum Target {
-    /// A program to launch.
     Launch {
-        /// Name or path of the program.
         program: OsString,
-        /// Its arguments.
         arguments: Vec<OsString>,
         /// `libisotherm.so`, if it was found: the agent that some sources load into the program.
         agent: Option<PathBuf>,
         /// Another library to load before all others.
         library: Option<PathBuf>,
-        /// Existing cgroup v2 directory for the program.
         cgroup: Option<PathBuf>,
         /// Whether the session lasts until the last descendant ends.
         descendants: bool,
     },
-    /// A process that already runs, with its descendants.
     Attach {
-        /// The process.
         pid: Pid,
-        /// Time after which the session ends.
         time: Option<Duration>,
     },
     /// The calling process, whose thread the engine is.
@@ -67,7 +59,6 @@ pub(super) struct Started {
 }
 
 impl Target {
-    /// Returns the process, if it already runs.
     pub(super) fn pid(&self) -> Option<Pid> {
         match self {
             Self::Launch { .. } => None,
@@ -92,15 +83,13 @@ impl Target {
         }
     }
 
-    /// Keeps the agent away from the engine's memory.
     pub(super) fn hide_own_memory(&self) {
         if let Self::Inside { own, .. } = self {
             own.iter().for_each(|range| hint_faults::exclude(range.clone()));
         }
     }
 
-    /// Launches the program or begins to follow it. `lock` is the process's, if it already runs; `agent` says
-    /// whether an agent's thread runs in the program.
+    /// Launches or follows the program; `lock` is a running process's, `agent`: an agent's thread runs in it.
     ///
     /// # Errors
     /// If the program cannot be launched or followed.
@@ -151,7 +140,6 @@ impl Target {
     }
 }
 
-/// Puts a process that has not begun into a cgroup.
 fn enter(cgroup: &Path, pid: Pid) -> Result<(), SessionError> {
     let path = cgroup.join("cgroup.procs");
     std::fs::write(&path, pid.0.to_string()).map_err(|error| SessionError::Cgroup { path, error })

@@ -14,7 +14,6 @@ use crate::host::{FastLimit, Tier};
 /// Fast tier of shadow mode if the user sets no limit: a quarter of the mapped memory.
 const SHADOW_FAST: FastLimit = FastLimit::Share(0.25);
 
-/// The tiers that the user asks for.
 #[derive(Debug, Clone, Default)]
 pub struct TierRequest {
     /// NUMA nodes of each tier, fastest first (`0,1` or `0+2,1+3`); the kernel's tiers if `None`.
@@ -27,30 +26,23 @@ pub struct TierRequest {
     pub latencies: Vec<Nanos>,
 }
 
-/// The tiers of a session.
 #[derive(Debug, Clone)]
 pub struct TierPlan {
-    /// The tiers, fastest first.
     pub tiers: Vec<Tier>,
     /// NUMA nodes of each tier; empty in shadow mode.
     pub nodes: Vec<Vec<u32>>,
     /// Tier of each memory source; empty in shadow mode.
     pub map: TierMap,
-    /// Limit of the fast tier.
     pub fast: FastLimit,
     /// Whether nothing moves.
     pub shadow: bool,
-    /// What the user should know.
     pub notes: Vec<String>,
 }
 
-/// Why the tiers cannot be planned.
 #[derive(Debug, thiserror::Error)]
 pub enum TierPlanError {
-    /// The machine's NUMA nodes cannot be read.
     #[error(transparent)]
     Machine(#[from] LinuxError),
-    /// The request names tiers that do not exist.
     #[error(transparent)]
     Request(#[from] TiersError),
 }
@@ -121,7 +113,7 @@ impl TierPlan {
 fn same_tier(same: &SameTier) -> String {
     let SameTier { node, tier } = same;
     format!(
-        "node {node} has no processors but is in memory_tier{tier} with the fast nodes: the kernel demotes nothing \
-         to it; name the tiers with --tiers"
+        "node {node} has no processors but is in memory_tier{tier} with the fast nodes: the kernel demotes \
+         nothing to it; name the tiers with --tiers"
     )
 }

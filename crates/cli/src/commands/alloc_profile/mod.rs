@@ -32,7 +32,8 @@ pub(crate) fn run(args: &AllocProfileArgs) -> Result<(), Failure> {
     let profiles = read(&folder.0)?;
     if profiles.is_empty() {
         return Err(Failure::failed(
-            "no profile was written: the program is linked statically, brings its own malloc, or drops LD_PRELOAD",
+            "no profile was written: the program is linked statically, brings its own malloc, or drops \
+             LD_PRELOAD",
         ));
     }
     let mut symbols = Symbols::default();
@@ -48,10 +49,7 @@ pub(crate) fn run(args: &AllocProfileArgs) -> Result<(), Failure> {
 }
 
 fn finish(status: ExitStatus) -> Result<(), Failure> {
-    match status.code().or_else(|| status.signal().map(|signal| 128 + signal)) {
-        None | Some(0) => Ok(()),
-        Some(code) => Err(Failure::Exit(u8::try_from(code).unwrap_or(u8::MAX))),
-    }
+    Failure::exit(status.code().or_else(|| status.signal().map(|signal| 128 + signal)))
 }
 
 /// A folder that is removed with its value.
@@ -133,7 +131,6 @@ fn describe(profile: &Profile, symbols: &mut Symbols, most: usize) -> String {
     text
 }
 
-/// Returns the names of a context's frames, innermost first.
 fn stack(profile: &Profile, context: &Context, symbols: &mut Symbols) -> Vec<String> {
     let name = |frame: &isotherm_alloc_profile::Frame| match profile.modules.get(frame.module) {
         Some(module) => symbols.name(&module.path, frame.offset),
@@ -146,8 +143,9 @@ fn json(profile: &Profile, symbols: &mut Symbols, most: usize) -> serde_json::Va
     let live = profile.live();
     let regions = profile.regions.iter().map(|region| {
         serde_json::json!({
-            "start": region.start, "end": region.end, "frontier": region.frontier, "live_bytes": region.allocated,
-            "active_bytes": region.active, "resident_bytes": region.resident, "fragmentation": region.fragmentation(),
+            "start": region.start, "end": region.end, "frontier": region.frontier,
+            "live_bytes": region.allocated, "active_bytes": region.active, "resident_bytes": region.resident,
+            "fragmentation": region.fragmentation(),
         })
     });
     let regions: Vec<_> = regions.collect();
@@ -157,7 +155,8 @@ fn json(profile: &Profile, symbols: &mut Symbols, most: usize) -> serde_json::Va
             let context = &profile.contexts[number];
             serde_json::json!({
                 "hash": format!("{:016x}", context.hash), "region": context.region, "blocks": context.blocks,
-                "bytes": context.bytes, "live_bytes": live[number], "frames": stack(profile, context, symbols),
+                "bytes": context.bytes, "live_bytes": live[number],
+                "frames": stack(profile, context, symbols),
             })
         })
         .collect();

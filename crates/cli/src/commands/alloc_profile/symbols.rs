@@ -8,7 +8,6 @@ use std::path::Path;
 
 use addr2line::Loader;
 
-/// The files that were loaded so far.
 #[derive(Default)]
 pub(super) struct Symbols {
     files: HashMap<String, Option<Object>>,
@@ -21,8 +20,7 @@ struct Object {
 }
 
 impl Symbols {
-    /// Returns the function of a return address, with its line if known; otherwise the file and the offset in
-    /// it.
+    /// Returns the function of a return address, with its line if known; otherwise file and offset.
     pub(super) fn name(&mut self, path: &str, offset: u64) -> String {
         let object = self.files.entry(path.to_owned()).or_insert_with(|| Object::open(path));
         let short = Path::new(path).file_name().map_or(path.into(), |name| name.to_string_lossy());

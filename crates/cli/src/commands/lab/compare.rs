@@ -1,5 +1,4 @@
-//! `isotherm lab compare`: runs the same program under policies and kernel tierings, one guest after the
-//! other.
+//! `isotherm lab compare`: runs a program under policies and kernel tierings, guest after guest.
 
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
@@ -54,13 +53,13 @@ fn tierings(args: &LabCompareArgs) -> Result<Vec<(String, PolicyRun)>, Failure> 
     Ok(all)
 }
 
-/// Checks that the program did the same in all runs.
 fn agree(results: &[LabResult]) -> Result<(), Failure> {
     let Some(first) = results.first() else { return Ok(()) };
     for other in results {
         if other.exit_status != first.exit_status || output(other) != output(first) {
             return Err(Failure::Failed(format!(
-                "the program's output or status under {} differs from that under {}: compare the files stdout in {} and {}",
+                "the program's output or status under {} differs from that under {}: compare the files \
+                 stdout in {} and {}",
                 other.tiering,
                 first.tiering,
                 other.folder.display(),

@@ -33,7 +33,6 @@ pub(super) fn session_options(time_limit: Option<Nanos>, output: Output) -> Resu
     Ok(SessionOptions { time_limit, output, stop })
 }
 
-/// Boots a guest for one job and gathers its results.
 pub(super) fn boot(
     machine: &Machine,
     job: &Job,
@@ -63,7 +62,6 @@ pub(super) fn failure(error: &LabError) -> Failure {
     Failure::Command(status, error.to_string())
 }
 
-/// Writes the requested results.
 pub(super) fn report(
     args: &GuestArgs,
     results: &[LabResult],

@@ -7,7 +7,6 @@ use crate::args::NameArgs;
 use crate::failure::Failure;
 use crate::output::{listing, print};
 
-/// Runs the verb.
 pub(super) fn run(args: &NameArgs) -> Result<(), Failure> {
     match &args.name {
         Some(name) => explain(name, args.json),
@@ -23,6 +22,7 @@ fn list(as_json: bool) -> Result<(), Failure> {
     }
     let mut table = listing(&["machine", "nodes", "what it is"]);
     for machine in &machines {
+        let node = |node: &Node| format!("{} {}", node.kind.name(), node.size);
         let nodes: Vec<String> = machine.nodes.iter().map(node).collect();
         table.add_row([&machine.name, &nodes.join(", "), &machine.title]);
     }
@@ -50,16 +50,13 @@ fn explain(name: &str, as_json: bool) -> Result<(), Failure> {
     let device =
         machine.neoprof.map_or_else(|| "none".into(), |device| format!("NeoProf, {}", device.model.name()));
     print(&format!(
-        "{}: {}\n\n{table}\n\nprocessors   {processors}\ncache        {cache}, {} ways\nhuge pages   {}\nclock        {clock}\nprofiling    {device}\n",
+        "{}: {}\n\n{table}\n\nprocessors   {processors}\ncache        {cache}, {} ways\nhuge pages   {}\n\
+         clock        {clock}\nprofiling    {device}\n",
         machine.name,
         machine.title,
         machine.profile.llc_ways,
         machine.huge_pages.name()
     ))
-}
-
-fn node(node: &Node) -> String {
-    format!("{} {}", node.kind.name(), node.size)
 }
 
 fn json(machine: &Machine) -> serde_json::Value {

@@ -10,7 +10,6 @@ mod single;
 use crate::args::lab::{LabArgs, LabVerb};
 use crate::failure::Failure;
 
-/// Runs the verb.
 pub(crate) fn run(args: LabArgs) -> Result<(), Failure> {
     match args.verb {
         LabVerb::Run(args) => single::run(args),

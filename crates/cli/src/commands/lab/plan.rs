@@ -20,7 +20,6 @@ pub(super) fn load_machine(name: &str) -> Result<Machine, Failure> {
     load_named(name, Machine::builtin, Machine::parse)
 }
 
-/// Returns the job that runs `command`.
 pub(super) fn job(
     args: &GuestArgs,
     machine: &Machine,
@@ -63,8 +62,7 @@ const INSIDE: [(&str, &str); 8] = [
     ("--overhead", "ISOTHERM_OVERHEAD"),
 ];
 
-/// Returns a policy's run in the guest, by `isotherm run` or by the library in the program. Ignores the
-/// settings of other policies.
+/// Returns a policy's run in the guest; ignores the settings of other policies.
 pub(super) fn engine(args: &GuestArgs, policy: &str) -> Result<PolicyRun, Failure> {
     let entry = isotherm_policies::find(policy).map_err(Failure::usage)?;
     let all = settings::parse(&args.set)?;
@@ -82,7 +80,6 @@ pub(super) fn engine(args: &GuestArgs, policy: &str) -> Result<PolicyRun, Failur
     Ok(PolicyRun::Engine { isotherm, options, demotion })
 }
 
-/// Returns the options of `isotherm run` and their values.
 fn options<'a>(
     args: &GuestArgs,
     policy: &str,
@@ -112,7 +109,6 @@ fn options<'a>(
     options
 }
 
-/// Returns a run inside the program with the same options.
 fn inside(options: &[(&str, String)], demotion: bool) -> Result<PolicyRun, Failure> {
     let library = libraries::require(libraries::AGENT, "--inside")?;
     let mut settings: Vec<(OsString, OsString)> = Vec::new();
@@ -132,7 +128,6 @@ fn inside(options: &[(&str, String)], demotion: bool) -> Result<PolicyRun, Failu
     Ok(PolicyRun::Inside { library, settings, demotion })
 }
 
-/// Checks that every setting belongs to a policy of the run.
 pub(super) fn check_settings(args: &GuestArgs, policies: &[String]) -> Result<(), Failure> {
     let mut settings = settings::parse(&args.set)?;
     settings.retain(|setting| !policies.iter().any(|policy| policy == setting.group));

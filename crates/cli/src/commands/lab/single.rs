@@ -30,10 +30,7 @@ pub(super) fn run(args: LabRunArgs) -> Result<(), Failure> {
     let options = session_options(Some(args.guest.time_limit), Output::Ours)?;
     let results = [boot(&machine, &job, (&name, &cache, &run), &options)?];
     report(&args.guest, &results, || isotherm_report::lab_text(&results[0]))?;
-    match results[0].exit_status {
-        0 => Ok(()),
-        status => Err(Failure::Exit(status)),
-    }
+    Failure::exit(Some(results[0].exit_status.into()))
 }
 
 fn tiering(args: &LabRunArgs) -> Result<(String, PolicyRun), Failure> {
@@ -48,8 +45,7 @@ fn tiering(args: &LabRunArgs) -> Result<(String, PolicyRun), Failure> {
     Ok((policy, tiering))
 }
 
-/// Opens a shell in a guest. Without a terminal, runs the commands of standard input as `sh` does, without
-/// prompts.
+/// Opens a shell in a guest; without a terminal, runs the commands of standard input.
 pub(super) fn shell(args: &LabShellArgs) -> Result<(), Failure> {
     let machine = load_machine(&args.machine)?;
     let kernel: KernelTiering =
@@ -67,8 +63,6 @@ pub(super) fn shell(args: &LabShellArgs) -> Result<(), Failure> {
     let run = RunDirectory::create(&cache.runs()).map_err(|error| failure(&error))?;
     eprintln!("isotherm: booting; `exit` ends the guest; logs: {}", run.path().display());
     let options = session_options(None::<Nanos>, Output::Ours)?;
-    match session::run(&machine, &job, &cache, &run, &options).map_err(|error| failure(&error))?.status {
-        0 => Ok(()),
-        status => Err(Failure::Exit(status)),
-    }
+    let ended = session::run(&machine, &job, &cache, &run, &options).map_err(|error| failure(&error))?;
+    Failure::exit(Some(ended.status.into()))
 }

@@ -12,7 +12,6 @@ use crate::output::print;
 
 mod convert;
 
-/// Runs the verb.
 pub(crate) fn run(verb: &TraceVerb) -> Result<(), Failure> {
     match verb {
         TraceVerb::Info { trace, json } => info(trace, *json),
@@ -21,7 +20,6 @@ pub(crate) fn run(verb: &TraceVerb) -> Result<(), Failure> {
     }
 }
 
-/// Counts of one pass over a trace.
 #[derive(Default)]
 struct Contents {
     rows: u64,

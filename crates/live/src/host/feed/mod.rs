@@ -20,18 +20,14 @@ use super::tally::Tally;
 use super::tiered_memory::TieredMemory;
 use queues::Queues;
 
-/// Divisor of the policy's last sampling rate while it has switched sampling off: samples then feed the hit
-/// counters.
+/// Divisor of the last sampling rate while sampling is off: samples then feed the hit counters only.
 const SENTINEL_SHARE: u64 = 16;
 /// Rate in that case for a policy that samples by period, which has no rate.
 const SENTINEL_FREQUENCY: u64 = 100;
-/// Accesses whose pages are looked up together: enough that lookups overlap, few enough for the first-level
-/// cache.
+/// Accesses whose pages are looked up together: few enough for the first-level cache.
 const BLOCK: usize = 128;
-/// Maximum number of distinct warnings.
 const WARNINGS: usize = 20;
 
-/// The sources and the accesses that they delivered.
 pub(crate) struct Feed {
     pub(crate) sources: Vec<Box<dyn AccessSource>>,
     /// The policy's request, with its last rate that was not off.
@@ -39,10 +35,9 @@ pub(crate) struct Feed {
     /// The last request to the sources.
     asked: Option<Sampling>,
     /// Whether sources watch nothing, whatever the request.
-    suspended: bool,
+    pub(crate) suspended: bool,
     /// Whether samples reach the policy, not only the hit counters.
     delivering: bool,
-    /// Accesses drained from the sources.
     waiting: Vec<Access>,
     /// How many of them the engine has taken.
     taken: usize,
@@ -53,7 +48,7 @@ pub(crate) struct Feed {
     own_clock: bool,
     pub(crate) counters: Counters,
     /// Whether the hardware counts the tiers' hits; otherwise samples are summed.
-    measured: bool,
+    pub(crate) measured: bool,
     pub(crate) origin: CounterOrigin,
     /// Model of the tiers' queues, if nothing counts them.
     queues: Option<Queues>,
@@ -61,7 +56,6 @@ pub(crate) struct Feed {
 }
 
 impl Feed {
-    /// Returns a feed from the sources. Hardware counters count real tiers, not shadows.
     pub(crate) fn new(sources: Vec<Box<dyn AccessSource>>, options: &Options) -> Self {
         let origin = counter_origin(&sources, options.shadow, options.model_counters);
         let measured = !options.shadow && sources.iter().any(|source| source.offers().has(Signal::TierHits));
@@ -87,7 +81,6 @@ impl Feed {
         }
     }
 
-    /// Calls every source and keeps its error as a warning.
     pub(crate) fn each(&mut self, mut call: impl FnMut(&mut dyn AccessSource) -> Result<(), LinuxError>) {
         let mut warnings = Vec::new();
         for source in &mut self.sources {
@@ -106,16 +99,10 @@ impl Feed {
         }
     }
 
-    /// Returns the memory of the process that belongs to the sources.
     pub(crate) fn hidden(&self, process: Pid) -> Vec<Range<u64>> {
         self.sources.iter().flat_map(|source| source.hidden(process)).collect()
     }
 
-    pub(crate) fn measured(&self) -> bool {
-        self.measured
-    }
-
-    /// Passes the policy's sampling request to the sources.
     pub(crate) fn request(&mut self, request: Sampling) {
         let last = self.sampling.map_or(request.rate, |before| before.rate);
         self.delivering = request.rate != SamplingRate::Off;
@@ -138,10 +125,6 @@ impl Feed {
         self.ask();
     }
 
-    pub(crate) fn suspended(&self) -> bool {
-        self.suspended
-    }
-
     fn ask(&mut self) {
         let Some(asked) = self.asked else { return };
         let rate = if self.suspended { SamplingRate::Off } else { asked.rate };
@@ -161,7 +144,6 @@ impl Feed {
         self.waiting.len() - self.taken >= self.batch().0
     }
 
-    /// Drains the sources; returns the number of new accesses.
     pub(crate) fn drain(&mut self) -> usize {
         let mut waiting = std::mem::take(&mut self.waiting);
         waiting.drain(..std::mem::take(&mut self.taken));
@@ -214,12 +196,12 @@ impl Feed {
         tally: &mut Tally,
     ) {
         let tier = memory.touch(page, access.tier);
-        let tier = access.tier.filter(|_| !memory.shadow()).unwrap_or(tier);
+        let tier = access.tier.filter(|_| !memory.shadow).unwrap_or(tier);
         let time = if self.own_clock { access.time } else { tally.since_start(access.time) };
         match access.cause {
             Cause::Armed { since_us } => {
                 let latency = Nanos(u64::from(since_us) * 1000);
-                memory.disarm(page);
+                memory.residency.set_armed(page, false);
                 let operation = access.operation;
                 batch.faults.push(HintFault { time, page, latency, tier, operation });
             }
@@ -234,7 +216,6 @@ impl Feed {
         }
     }
 
-    /// Sums hits that the hardware does not count.
     fn count(&mut self, tier: usize, access: &Access) {
         if self.measured {
             return;
@@ -255,7 +236,7 @@ impl Feed {
         self.each(|source| source.read_devices(&mut answers));
         batch.devices.clear();
         batch.devices.extend(answers.into_iter().map(|answer| {
-            let number = |&(process, address): &(Pid, u64)| memory.page_at(process, address);
+            let number = |&(process, address): &(Pid, u64)| memory.numbers.at(process, address);
             let hot: Vec<PageId> = answer.hot.iter().filter_map(number).collect();
             // Every device sits in front of slower memory, and splits two tiers.
             DeviceReading { tier: TierId::FAST.slower(), hot, report: answer.report }

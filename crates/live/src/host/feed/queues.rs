@@ -15,11 +15,9 @@ use isotherm_linux::source::Access;
 
 use crate::host::options::Tier;
 
-/// Sums of occupancy for every tier.
 #[derive(Debug)]
 pub(super) struct Queues {
     origin: CounterOrigin,
-    /// Idle latency of each tier.
     latencies: Vec<Nanos>,
     /// Occupancy of all requests and of loads at the last close.
     before: Vec<(u64, u64)>,
@@ -27,7 +25,6 @@ pub(super) struct Queues {
 }
 
 impl Queues {
-    /// Returns a model of these tiers' queues if `origin` needs one.
     pub(super) fn new(origin: CounterOrigin, tiers: &[Tier]) -> Option<Self> {
         let wanted = matches!(origin, CounterOrigin::LittlesLaw | CounterOrigin::Modelled);
         wanted.then(|| Self {
@@ -38,7 +35,6 @@ impl Queues {
         })
     }
 
-    /// Adds a sampled access to a tier.
     pub(super) fn add(&self, tier: usize, access: &Access, counter: &mut TierCounters) {
         let known = self.origin == CounterOrigin::LittlesLaw && access.latency > 0;
         let latency = if known { u64::from(access.latency) } else { self.latencies[tier].0 };

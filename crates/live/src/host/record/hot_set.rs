@@ -12,10 +12,9 @@ const RANGES: usize = 1000;
 /// Maximum number of listed ranges of hot pages, in address order.
 const HOT_RANGES: usize = 10_000;
 
-/// Returns where the accesses went.
 pub(super) fn hot_set(heat: &Heat, memory: &TieredMemory) -> HotSet {
     let mut fast_ranges = ranges(heat, memory, |_, tier| tier == TierId::FAST);
-    let page_bytes = memory.page_size().bytes();
+    let page_bytes = memory.page_size.bytes();
     fast_ranges.sort_by_key(|range| std::cmp::Reverse(range.accesses * page_bytes.0 / range.bytes.0));
     fast_ranges.truncate(RANGES);
     HotSet { shares: heat.shares(page_bytes), hot: hot_pages(heat, memory), fast_ranges }
@@ -37,7 +36,7 @@ fn hot_pages(heat: &Heat, memory: &TieredMemory) -> HotPages {
 
 /// Returns runs of adjacent mapped pages that are `wanted`, in address order of each 2 MiB.
 fn ranges(heat: &Heat, memory: &TieredMemory, wanted: impl Fn(PageId, TierId) -> bool) -> Vec<MemoryRange> {
-    let bytes = memory.page_size().bytes();
+    let bytes = memory.page_size.bytes();
     let mut ranges: Vec<MemoryRange> = Vec::new();
     memory.residency.walk(PageId(0), usize::MAX, |page, tier| {
         let Some((process, start)) = memory.numbers.address(page).filter(|_| wanted(page, tier)) else {

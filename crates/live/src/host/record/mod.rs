@@ -15,23 +15,18 @@ use super::tiered_memory::TieredMemory;
 
 /// Maximum number of moments on the timeline: when it is full, every second one is dropped.
 const POINTS: usize = 600;
-/// Maximum number of recorded process names.
 const NAMES: usize = 100;
-/// Samples that determine a share to 5 % at 95 % confidence: 1 / sqrt(n), the normal approximation at its
-/// widest.
+/// Samples that determine a share to 5 % at 95 % confidence: 1 / sqrt(n), the normal approximation.
 const SAMPLES_FOR_A_SHARE: u64 = 400;
 /// Samples per page in use that tell hot pages from others: of pages with this mean, 13 % are never sampled.
 const SAMPLES_FOR_A_PAGE: u64 = 2;
-/// Initial distance between two moments.
 const DISTANCE: Nanos = Nanos(Nanos::MILLISECOND.0 * 200);
 
-/// Collects a run's counts, timeline and summary.
 pub(super) struct Recorder {
     pub(super) tally: Tally,
     pub(super) processes: u64,
     started_unix_s: u64,
     names: Vec<String>,
-    /// Reads the engine's processor time.
     cpu: fn() -> Nanos,
     cpu_at_start: Nanos,
     metadata: Bytes,
@@ -102,7 +97,7 @@ impl Recorder {
         }
         self.timeline.push(Moment {
             time_ns: now,
-            resident_bytes: memory.tiers().map(|tier| memory.bytes_on(tier)).collect(),
+            resident_bytes: memory.tiers().map(|tier| memory.bytes_of(memory.residency.used(tier))).collect(),
             hits: hits(counters),
             traffic: self.tally.traffic,
             samples: self.tally.samples,
@@ -128,21 +123,21 @@ impl Recorder {
             nodes: options.nodes.get(tier.index()).cloned().unwrap_or_default(),
             stall_ns: stall(tier).unwrap_or_default(),
             latency_ns,
-            capacity_bytes: memory.capacity_bytes(tier),
-            resident_bytes: memory.bytes_on(tier),
+            capacity_bytes: memory.bytes_of(memory.residency.capacity(tier)),
+            resident_bytes: memory.bytes_of(memory.residency.used(tier)),
             hits,
         };
         Summary {
             started_unix_s: self.started_unix_s,
             process_names: self.names.clone(),
-            hits_measured: feed.measured(),
+            hits_measured: feed.measured,
             counters: feed.origin,
-            cautions: cautions(self.tally.samples, memory.most_mapped().0),
+            cautions: cautions(self.tally.samples, memory.most.0),
             duration_ns: now,
             processes: self.processes,
-            shadow: memory.shadow(),
-            page_size: memory.page_size(),
-            footprint_bytes: memory.bytes_of(memory.most_mapped()),
+            shadow: memory.shadow,
+            page_size: memory.page_size,
+            footprint_bytes: memory.bytes_of(memory.most),
             tiers: memory.tiers().zip(&hits).zip(latencies).map(tier).collect(),
             hit_ratio: ratio(&hits),
             final_hit_ratio: ratio(&late),
@@ -169,26 +164,25 @@ fn cautions(samples: u64, pages: u64) -> Vec<String> {
     if samples > 0 && samples < SAMPLES_FOR_A_SHARE {
         let error = 100.0 / (samples as f64).sqrt();
         cautions.push(format!(
-            "{samples} samples: shares of them are known to +-{error:.0} % only; {SAMPLES_FOR_A_SHARE} would give +-5 %"
+            "{samples} samples: shares of them are known to +-{error:.0} % only; {SAMPLES_FOR_A_SHARE} would \
+             give +-5 %"
         ));
     }
     if samples > 0 && samples < SAMPLES_FOR_A_PAGE * pages {
         cautions.push(format!(
-            "{:.2} samples for each page in use: below {SAMPLES_FOR_A_PAGE}, hot pages are missed; run longer, or raise \
-             --overhead",
+            "{:.2} samples for each page in use: below {SAMPLES_FOR_A_PAGE}, hot pages are missed; run \
+             longer, or raise --overhead",
             samples as f64 / pages as f64
         ));
     }
     cautions
 }
 
-/// Returns the fast tier's share of the hits.
 fn ratio(hits: &[u64]) -> Option<f64> {
     let all = hits.iter().sum::<u64>();
     (all > 0).then(|| hits[0] as f64 / all as f64)
 }
 
-/// Returns the time of these accesses relative to the time if all were fast.
 fn slowdown(hits: &[u64], latencies: &[Nanos]) -> Option<f64> {
     let time = |latency: &dyn Fn(usize) -> f64| {
         hits.iter().enumerate().map(|(tier, &hits)| hits as f64 * latency(tier)).sum::<f64>()

@@ -14,8 +14,7 @@ const APART: f64 = 3.0;
 /// Least number of samples of a hot page.
 const MIN: u32 = 2;
 
-/// Returns the least number of samples of a hot page, given the counts of all mapped pages; `None` if pages
-/// do not fall into two groups.
+/// Returns the least samples of a hot page; `None` if pages do not fall into two groups.
 pub(super) fn border(counts: impl Iterator<Item = u32>) -> Option<u32> {
     let mut histogram: BTreeMap<u32, f64> = BTreeMap::new();
     counts.for_each(|count| *histogram.entry(count).or_default() += 1.0);
@@ -56,7 +55,6 @@ impl Fit {
         })
     }
 
-    /// Returns the probability that a page with this count is hot.
     fn share_of_hot(&self, count: f64) -> f64 {
         let log_odds = self.odds.ln() + count * (self.high / self.low).ln() - (self.high - self.low);
         1.0 / (1.0 + (-log_odds).exp())

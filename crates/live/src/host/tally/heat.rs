@@ -10,7 +10,6 @@ const SHARES: [f64; 4] = [0.5, 0.9, 0.95, 0.99];
 /// Mean number of samples per mapped page after which all counts are halved, so that old heat fades.
 const FULL: u64 = 16;
 
-/// Sampled accesses of every page.
 #[derive(Debug, Default)]
 pub(crate) struct Heat {
     counts: Vec<u32>,
@@ -47,8 +46,7 @@ impl Heat {
         self.counts.resize((page.index() + 1).next_multiple_of(512), 0);
     }
 
-    /// Clears the counts of pages whose numbers are reused.
-    pub(super) fn forget(&mut self, pages: Range<u32>) {
+    pub(crate) fn forget(&mut self, pages: Range<u32>) {
         let end = self.counts.len().min(pages.end as usize);
         if let Some(counts) = self.counts.get_mut(pages.start as usize..end) {
             counts.fill(0);

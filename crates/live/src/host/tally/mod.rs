@@ -2,15 +2,12 @@
 
 mod heat;
 
-use std::ops::Range;
-
 use isotherm_core::live_result::Traffic;
 use isotherm_core::{Bytes, MoveStatus, Nanos, PageId, PageSize, TierId};
 use isotherm_linux::clock;
 
 pub(crate) use heat::Heat;
 
-/// Counts of sampled accesses and of moves since the start of the run.
 pub(crate) struct Tally {
     start: Nanos,
     pub(crate) samples: u64,
@@ -31,7 +28,6 @@ impl Tally {
         }
     }
 
-    /// Converts a time of `CLOCK_MONOTONIC` to the run's clock.
     pub(crate) fn since_start(&self, monotonic: Nanos) -> Nanos {
         monotonic - self.start
     }
@@ -40,7 +36,6 @@ impl Tally {
         clock::monotonic() - self.start
     }
 
-    /// Counts a sampled access to a page.
     #[inline]
     pub(crate) fn count(&mut self, page: PageId, weight: u32) {
         self.samples += 1;
@@ -67,11 +62,6 @@ impl Tally {
             MoveStatus::Gone => traffic.refused.gone += 1,
             MoveStatus::Denied => traffic.refused.denied += 1,
         }
-    }
-
-    /// Forgets the heat of pages whose numbers are reused.
-    pub(crate) fn forget(&mut self, pages: Range<u32>) {
-        self.heat.forget(pages);
     }
 
     pub(crate) fn bytes(&self) -> Bytes {

@@ -6,10 +6,8 @@ use isotherm_core::{MoveStatus, TierId};
 use isotherm_linux::LinuxError;
 use isotherm_linux::process::Pid;
 
-/// A run of adjacent mapped pages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PresentRun {
-    /// Addresses of the run.
     pub range: Range<u64>,
 }
 
@@ -21,8 +19,7 @@ pub trait AddressSpaces: Send {
     /// If the process has ended or may not be read.
     fn present(&mut self, process: Pid, found: &mut Vec<PresentRun>) -> Result<(), LinuxError>;
 
-    /// Appends the tier that holds each address, or `None` if nothing is mapped or the node belongs to no
-    /// tier.
+    /// Appends each address's tier, or `None` if nothing is mapped or its node belongs to no tier.
     fn tiers(
         &mut self,
         process: Pid,
@@ -38,7 +35,6 @@ pub trait AddressSpaces: Send {
         let _ = process;
     }
 
-    /// Returns the process's name, if it is known.
     fn name(&mut self, process: Pid) -> Option<String> {
         let _ = process;
         None

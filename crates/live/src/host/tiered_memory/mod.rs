@@ -24,8 +24,8 @@ const BATCH: usize = 4096;
 const ARMED_FOR: Nanos = Nanos(11 * Nanos::SECOND.0);
 
 pub(crate) struct TieredMemory {
-    page_size: PageSize,
-    shadow: bool,
+    pub(crate) page_size: PageSize,
+    pub(crate) shadow: bool,
     fast: FastLimit,
     fast_bytes: u64,
     pub(crate) numbers: PageNumbering,
@@ -33,7 +33,7 @@ pub(crate) struct TieredMemory {
     pub(crate) spaces: Box<dyn AddressSpaces>,
     allocation: Allocation,
     /// The most pages that were mapped at once: shares of the fast limit refer to it.
-    most: Pages,
+    pub(crate) most: Pages,
     /// Mapped pages when the policy was sized.
     sized_for: Pages,
     found: Vec<PresentRun>,
@@ -41,7 +41,6 @@ pub(crate) struct TieredMemory {
     tiers: Vec<Option<TierId>>,
     moves: Vec<(u64, TierId)>,
     victims: Vec<PageId>,
-    /// Tiers that the pages of the current moves come from.
     origins: Vec<Option<TierId>>,
     /// Pages that a policy armed, oldest first.
     armed: VecDeque<(Nanos, PageId)>,
@@ -74,7 +73,6 @@ impl TieredMemory {
         memory
     }
 
-    /// Begins a policy with this placement of new pages.
     pub(crate) fn begin_policy(&mut self, allocation: Allocation) {
         self.allocation = allocation;
         self.sized_for = self.residency.mapped();
@@ -85,21 +83,14 @@ impl TieredMemory {
         self.residency.mapped().0 as f64 > times * self.sized_for.0.max(1) as f64
     }
 
-    /// Whether the fast tier's size follows the mapped memory.
     pub(crate) fn limit_follows(&self) -> bool {
         matches!(self.fast, FastLimit::Share(_))
     }
 
-    /// Sets the fast tier's size from the mapped memory.
     fn limit(&mut self) {
         self.most = self.most.max(self.residency.mapped());
         let most = self.fast_bytes >> self.page_size.shift();
         self.residency.resize(TierId::FAST, self.fast.pages(self.most, self.page_size).0.min(most));
-    }
-
-    /// Returns the page of an address, if its chunk is numbered.
-    pub(crate) fn page_at(&self, process: Pid, address: u64) -> Option<PageId> {
-        self.numbers.at(process, address)
     }
 
     /// Notes an access to a page and returns its tier; `seen` is the tier that the source reports.
@@ -108,8 +99,7 @@ impl TieredMemory {
         self.residency.touch(page).unwrap_or_else(|| self.discover(page, seen))
     }
 
-    /// Notes a page that was mapped after the last scan. If the source reports no tier, the page counts as
-    /// placed where new pages go until the next scan.
+    /// Notes a page mapped after the last scan; without a reported tier it lies where new pages go.
     #[cold]
     fn discover(&mut self, page: PageId, seen: Option<TierId>) -> TierId {
         let told = seen.filter(|tier| !self.shadow && tier.index() < self.residency.tiers());
@@ -119,8 +109,7 @@ impl TieredMemory {
         tier
     }
 
-    /// Scans the mapped memory of the process except the `hidden` ranges and, with real tiers, locates each
-    /// page.
+    /// Scans the process's memory but the `hidden` ranges; with real tiers, locates each page.
     ///
     /// # Errors
     /// If the process has ended or may not be read; its known pages stay.
@@ -147,7 +136,7 @@ impl TieredMemory {
             let chunk = chunk * pages..(chunk + 1) * pages;
             let gone = residency.sweep(chunk.clone()) == 0;
             if gone {
-                tally.forget(chunk);
+                tally.heat.forget(chunk);
             }
             gone
         });
@@ -197,7 +186,7 @@ impl TieredMemory {
         self.spaces.forget(process);
         for &chunk in self.numbers.chunks_of(process) {
             self.numbers.pages_of(chunk).for_each(|page| self.residency.unmap(PageId(page)));
-            tally.forget(self.numbers.pages_of(chunk));
+            tally.heat.forget(self.numbers.pages_of(chunk));
         }
         self.numbers.forget(process);
     }
@@ -210,19 +199,13 @@ impl TieredMemory {
         }
     }
 
-    /// Notes that no source holds the page any longer.
-    pub(crate) fn disarm(&mut self, page: PageId) {
-        self.residency.set_armed(page, false);
-    }
-
-    /// Disarms pages that have been armed for too long.
     pub(crate) fn expire(&mut self, now: Nanos) {
         while let Some(&(since, page)) = self.armed.front() {
             if now - since < ARMED_FOR {
                 break;
             }
             self.armed.pop_front();
-            self.disarm(page);
+            self.residency.set_armed(page, false);
         }
     }
 
@@ -230,8 +213,7 @@ impl TieredMemory {
         let mut rest = moves;
         while let Some(first) = rest.first() {
             let owner = self.numbers.address(first.page).map(|(process, _)| process);
-            // Pages that leave a tier make room for later moves: moves to one target finish before the next
-            // are judged.
+            // Moves to one target finish first: pages that leave a tier make room for later moves.
             let same = |one: &&Move| {
                 one.to == first.to && self.numbers.address(one.page).map(|(process, _)| process) == owner
             };
@@ -320,19 +302,6 @@ impl TieredMemory {
         statuses.iter().filter(|&&status| status == MoveStatus::Moved).count() as u64
     }
 
-    /// Returns the most pages that were mapped at a scan.
-    pub(crate) fn most_mapped(&self) -> Pages {
-        self.most
-    }
-
-    pub(crate) fn shadow(&self) -> bool {
-        self.shadow
-    }
-
-    pub(crate) fn page_size(&self) -> PageSize {
-        self.page_size
-    }
-
     pub(crate) fn tiers(&self) -> impl Iterator<Item = TierId> + use<> {
         (0..self.residency.tiers() as u8).map(TierId)
     }
@@ -341,15 +310,6 @@ impl TieredMemory {
         Bytes(pages.0 << self.page_size.shift())
     }
 
-    pub(crate) fn bytes_on(&self, tier: TierId) -> Bytes {
-        self.bytes_of(self.residency.used(tier))
-    }
-
-    pub(crate) fn capacity_bytes(&self, tier: TierId) -> Bytes {
-        self.bytes_of(self.residency.capacity(tier))
-    }
-
-    /// Returns the memory of page numbers and residency in bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.numbers.bytes() + self.residency.bytes()
     }

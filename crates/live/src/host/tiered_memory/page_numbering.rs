@@ -20,10 +20,8 @@ const LEVEL_SHIFT: u32 = 9;
 const ENTRIES: usize = 1 << LEVEL_SHIFT;
 const NONE: u32 = u32::MAX;
 
-/// Address of a chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Chunk {
-    /// The process; `None` while the number is unused.
     pub(crate) process: Option<Pid>,
     pub(crate) start: u64,
 }
@@ -68,7 +66,6 @@ impl Directory {
     }
 }
 
-/// The numbers of all pages of a run.
 #[derive(Debug)]
 pub(crate) struct PageNumbering {
     page_size: PageSize,
@@ -99,8 +96,7 @@ impl PageNumbering {
         1 << (CHUNK_SHIFT - self.page_size.shift())
     }
 
-    /// Appends the page of each access, or `None` if its chunk is not numbered. No step of the loop over one
-    /// process depends on the one before, so that several lookups overlap.
+    /// Appends each access's page, if its chunk is numbered; independent steps let lookups overlap.
     pub(crate) fn find_all(&self, accesses: &[Access], pages: &mut Vec<Option<PageId>>) {
         for run in accesses.chunk_by(|one, next| one.process == next.process) {
             let directory = self.directories.get(&run[0].process);

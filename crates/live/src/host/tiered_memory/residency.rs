@@ -21,7 +21,6 @@ pub(crate) struct Residency {
     pages: Vec<u8>,
     used: Vec<u64>,
     capacity: Vec<u64>,
-    /// Position of each tier's reclaim hand.
     hands: Vec<usize>,
 }
 
@@ -40,7 +39,6 @@ impl Residency {
         Pages(self.capacity.get(tier.index()).copied().unwrap_or(0))
     }
 
-    /// Changes a tier's size. Pages beyond it stay until they are moved.
     pub(crate) fn resize(&mut self, tier: TierId, pages: u64) {
         if let Some(capacity) = self.capacity.get_mut(tier.index()) {
             *capacity = pages;
@@ -95,7 +93,6 @@ impl Residency {
         *state = ABSENT;
     }
 
-    /// Returns the state of a page, for a loop that only reads.
     #[inline]
     pub(crate) fn peek(&self, page: PageId) -> u32 {
         self.pages.get(page.index()).copied().map_or(0, u32::from)
@@ -121,8 +118,7 @@ impl Residency {
         }
     }
 
-    /// Ends a scan of these pages: unmaps those that three successive scans have not seen and no source
-    /// holds. Returns how many remain mapped.
+    /// Ends a scan: unmaps pages missed by three scans and held by no source; returns the mapped rest.
     pub(crate) fn sweep(&mut self, pages: std::ops::Range<u32>) -> u32 {
         let mut mapped = 0;
         for page in pages {
@@ -157,8 +153,7 @@ impl Residency {
         }
     }
 
-    /// Picks up to `wanted` pages of a tier without an access since the hand last passed (CLOCK, the second
-    /// chance of the kernel's inactive list). The hand goes round at most twice.
+    /// Picks pages without an access since the hand passed (CLOCK); it goes round at most twice.
     pub(crate) fn victims(&mut self, tier: TierId, wanted: u64, victims: &mut Vec<PageId>) {
         let pages = self.pages.len();
         let Some(hand) = self.hands.get_mut(tier.index()) else { return };
