@@ -3,7 +3,7 @@
 use isotherm_core::{PageId, Work};
 use isotherm_trackers::{Change, DenseTable, FilterShape, Layout, ShapeError, Tracker};
 
-use super::audit::Audit;
+use super::audit::{Audit, Cooled};
 use super::decision::{Counts, Demotion, Thresholds};
 use super::settings::{Settings, TrackerKind};
 use crate::Setup;
@@ -28,12 +28,6 @@ impl Cooling {
         self.left = if due { self.period - (samples - self.left) % self.period } else { self.left - samples };
         due
     }
-}
-
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Cooled {
-    pub(super) frequency: bool,
-    pub(super) momentum: bool,
 }
 
 #[derive(Debug)]
