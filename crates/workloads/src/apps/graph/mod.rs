@@ -15,6 +15,7 @@ mod generator;
 mod graph500;
 mod intersect;
 mod kernel;
+mod neighbour;
 mod pr;
 mod schedule;
 mod settings;

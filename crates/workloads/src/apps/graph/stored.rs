@@ -5,8 +5,8 @@
 
 use std::fmt::Debug;
 
-use super::csr::Neighbour;
 use super::generator::Generator;
+use super::neighbour::Neighbour;
 
 /// Number of parts, which are written side by side, as a power of two.
 const PART_BITS: u32 = 10;
