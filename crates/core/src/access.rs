@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Bytes, DeviceReading, Nanos};
+use crate::{Bytes, Nanos};
 
 /// A page: a dense index in address order, of the run's one [`PageSize`]. 32 bits reach 16 TiB.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -120,21 +120,6 @@ pub struct HintFault {
     pub tier: TierId,
     /// Load or store.
     pub operation: Operation,
-}
-
-/// The reports that a host delivers to a policy at once.
-#[derive(Debug, Clone, Default)]
-pub struct SampleBatch {
-    /// The samples, in the order they were taken.
-    pub samples: Vec<Sample>,
-    /// The hint faults, in the order they were taken. No host loses any.
-    pub faults: Vec<HintFault>,
-    /// Readings of the profiling devices, one of each, from the first [`crate::DeviceRequest`] on.
-    pub devices: Vec<DeviceReading>,
-    /// Samples lost since the batch before, because a buffer was full.
-    pub lost: u64,
-    /// Counters since the start of the run.
-    pub counters: Counters,
 }
 
 /// PMU counters of one tier, since the start of the run.

@@ -28,6 +28,7 @@
 #![forbid(unsafe_code)]
 
 mod access;
+mod batch;
 pub mod cache;
 mod device;
 mod engine;
@@ -41,9 +42,8 @@ mod policy;
 mod signals;
 mod units;
 
-pub use access::{
-    Counters, HintFault, MAX_TIERS, Operation, PageId, PageSize, Sample, SampleBatch, TierCounters, TierId,
-};
+pub use access::{Counters, HintFault, MAX_TIERS, Operation, PageId, PageSize, Sample, TierCounters, TierId};
+pub use batch::SampleBatch;
 pub use device::{DeviceReading, DeviceReport, DeviceRequest, DeviceTraffic};
 pub use engine::{EngineError, EngineStatistics, run};
 pub use histogram::{Bin, Histogram};

@@ -1,14 +1,14 @@
 //! Finds QEMU's plugin, which counts the program's accesses, and builds its option.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::ops::Range;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use crate::LabError;
 use crate::layout::physical_ranges;
 use crate::machine::{Machine, NeoProfModel};
-use crate::qemu::escaped;
 use crate::run_directory::RunDirectory;
 
 const NAME: &str = "libisotherm_lab_plugin.so";
@@ -80,6 +80,12 @@ pub(crate) fn option(
         words.push(format!(",tier{tier}={}", joined(ranges)));
     }
     words
+}
+
+/// Escapes a path for QEMU's options, which end at a comma and take two for one.
+pub(crate) fn escaped(path: &Path) -> OsString {
+    let parts: Vec<_> = path.as_os_str().as_bytes().split(|&byte| byte == b',').collect();
+    OsStr::from_bytes(&parts.join(&b",,"[..])).to_owned()
 }
 
 fn joined(ranges: &[Range<u64>]) -> String {

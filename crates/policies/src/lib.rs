@@ -35,6 +35,7 @@ mod pmu_sampling;
 mod pte_scan;
 pub mod registry;
 pub mod replacement;
+mod setup;
 pub mod soar;
 mod support;
 mod tpp;
@@ -47,4 +48,5 @@ mod prelude {
 }
 
 pub use pact::Pact;
-pub use registry::{ALL, Bound, BuildError, Entry, Hosts, Kind, Setup, UnknownPolicy, find};
+pub use registry::{ALL, Bound, Entry, Hosts, Kind, UnknownPolicy, find};
+pub use setup::{BuildError, Setup};

@@ -5,53 +5,14 @@
 use std::fmt;
 
 use isotherm_core::parameters::{Parameters, Preset, Spec};
-use isotherm_core::{Bytes, PageSize, Pages, Policy, names};
-use isotherm_trackers::ShapeError;
+use isotherm_core::{Policy, names};
 
 use crate::replacement::adapter::Tiered;
+pub use crate::setup::{Build, BuildError, Setup};
 use crate::{
     alto, colloid, first_touch, freqtier, hemem, hybridtier, jenga, lru, memtis, multi_clock, nbt, neomem,
     nomad, pact, pmu_sampling, pte_scan, replacement, tpp,
 };
-
-/// The run that a policy sizes its structures for.
-#[derive(Debug, Clone, Copy)]
-pub struct Setup {
-    /// One more than the largest page there can be, as [`isotherm_core::View::pages`].
-    pub pages: usize,
-    /// The fast tier's capacity in pages of `page_size`.
-    pub fast: Pages,
-    /// The page size of the run.
-    pub page_size: PageSize,
-    /// The number of tiers; at least 1.
-    pub tiers: usize,
-    /// Seed of all random choices.
-    pub seed: u64,
-}
-
-impl Setup {
-    /// Returns the pages in a share of the fast tier, rounded up.
-    pub(crate) fn share(&self, share: f64) -> u64 {
-        (self.fast.0 as f64 * share).ceil() as u64
-    }
-
-    pub(crate) fn pages_in(&self, size: Bytes) -> u64 {
-        size.0 >> self.page_size.shift()
-    }
-}
-
-/// An error of building a policy.
-#[derive(Debug, thiserror::Error)]
-pub enum BuildError {
-    /// Its filter does not fit the setup or the memory.
-    #[error("{policy}: {source}")]
-    Filter {
-        /// The policy's name.
-        policy: &'static str,
-        /// The filter's error.
-        source: ShapeError,
-    },
-}
 
 /// A limit that the simulator computes: no policy, as it knows the future or has other tiers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -125,9 +86,6 @@ impl fmt::Display for Hosts {
         f.pad(&self.names().collect::<Vec<_>>().join(", "))
     }
 }
-
-/// Builds a policy. Its parameters must come from the entry's specs.
-pub type Build = fn(&Parameters, &Setup) -> Result<Box<dyn Policy>, BuildError>;
 
 /// The implementation behind an entry.
 #[derive(Debug, Clone, Copy)]
@@ -398,6 +356,7 @@ pub fn find(name: &str) -> Result<&'static Entry, UnknownPolicy> {
 #[cfg(test)]
 mod tests {
     use isotherm_core::parameters::PRESET_KEY;
+    use isotherm_core::{PageSize, Pages};
 
     use super::*;
 

@@ -1,7 +1,7 @@
 //! Measures effects of the model or the scale: the same runs with and without them.
 
 use crate::figures::{Effect, Paper, Settings};
-use crate::plan::Mode;
+use crate::request::Mode;
 use crate::run::Results;
 use crate::scoreboard::{EffectRow, EffectScore};
 use crate::values::Values;

@@ -6,7 +6,6 @@ use isotherm_core::names;
 use serde::Deserialize;
 
 use crate::metric::Metric;
-use crate::stalls::Predictor;
 
 /// Settings by name, as `--set` takes them.
 pub(crate) type Settings = BTreeMap<String, String>;
@@ -83,6 +82,17 @@ pub struct SystemRef {
     pub allocator: Option<String>,
     #[serde(default)]
     pub why: String,
+}
+
+/// Predictor of the stalls of a workload, or of each window of one; all without the factor `k`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Predictor {
+    /// PACT's Equation 1: misses / MLP, by the queue's occupancy, T1 / T2.
+    Equation,
+    /// The same by bandwidth and latency, for windows only.
+    LittlesLaw,
+    Misses,
 }
 
 #[derive(Debug, Clone, Deserialize)]

@@ -34,6 +34,7 @@ mod metric;
 mod outcome;
 mod plan;
 mod probe;
+mod request;
 mod run;
 mod scoreboard;
 mod stalls;
@@ -41,14 +42,14 @@ mod table;
 mod update;
 mod values;
 
-pub use figures::{Comparison, Effect, Paper, UnknownName, papers};
+pub use figures::{Comparison, Effect, Paper, Predictor, UnknownName, papers};
 pub use metric::Metric;
-pub use plan::{Mode, Plan, Request, compare};
-pub use run::{Progress, Results};
+pub use plan::compare;
+pub use request::{Mode, Request};
+pub use run::{Plan, Progress, Results};
 pub use scoreboard::{
     Cell, EffectRow, EffectScore, Gain, Judged, PaperScore, Proof, Row, RunFacts, Scoreboard, Scored, System,
     Tally, Tried, Updated, Verdict,
 };
-pub use stalls::Predictor;
 pub use table::score;
 pub use update::NotTheSame;

@@ -1,74 +1,9 @@
-//! A request for comparisons, and the runs that it needs.
+//! Plans the runs that a request needs, and carries it out.
 
-use std::collections::BTreeSet;
-
-use crate::figures::{Paper, UnknownName, papers};
-use crate::key::RunKey;
-use crate::run::{Progress, Results};
+use crate::request::Request;
+use crate::run::{Plan, Progress, Results};
 use crate::scoreboard::Scoreboard;
 use crate::table::score;
-
-#[derive(Debug, Clone, Copy)]
-pub struct Mode {
-    pub quick: bool,
-    pub seed: u64,
-}
-
-impl Mode {
-    /// Returns the accesses of a stream without a limit: it replays in about 1.5 s per policy, or 0.3 s.
-    pub(crate) fn accesses(self) -> u64 {
-        if self.quick { 10_000_000 } else { 50_000_000 }
-    }
-}
-
-#[derive(Debug)]
-pub struct Request {
-    pub papers: Vec<Paper>,
-    pub mode: Mode,
-    /// Whether anything is left out, so that the result is not the whole scoreboard.
-    pub partial: bool,
-    /// Whether runs are repeated with other seeds.
-    pub noise: bool,
-}
-
-impl Request {
-    /// Requests all comparisons of all papers, of one paper, or one comparison.
-    ///
-    /// # Errors
-    /// An unknown paper or comparison.
-    pub fn new(paper: Option<&str>, only: Option<&str>, mode: Mode) -> Result<Self, UnknownName> {
-        let mut wanted = papers();
-        if let Some(name) = paper {
-            if wanted.iter().all(|paper| paper.name != name) {
-                return Err(UnknownName::new("paper", name, wanted.iter().map(|paper| paper.name.as_str())));
-            }
-            wanted.retain(|paper| paper.name == name);
-        }
-        if let Some(id) = only {
-            if ids(&wanted).all(|known| known != id) {
-                return Err(UnknownName::new("comparison", id, ids(&wanted)));
-            }
-            for paper in &mut wanted {
-                paper.comparison.retain(|comparison| comparison.id == id);
-                paper.effect.retain(|effect| effect.id == id);
-            }
-            wanted.retain(|paper| !paper.comparison.is_empty() || !paper.effect.is_empty());
-        }
-        Ok(Self { papers: wanted, mode, partial: paper.or(only).is_some(), noise: only.is_none() })
-    }
-}
-
-fn ids(papers: &[Paper]) -> impl Iterator<Item = &str> {
-    papers.iter().flat_map(|paper| {
-        let comparisons = paper.comparison.iter().map(|comparison| comparison.id.as_str());
-        comparisons.chain(paper.effect.iter().map(|effect| effect.id.as_str()))
-    })
-}
-
-#[derive(Debug)]
-pub struct Plan {
-    pub(crate) runs: BTreeSet<RunKey>,
-}
 
 impl Plan {
     /// Collects the runs that scoring asks for, so that planned and judged runs cannot differ.
@@ -76,14 +11,6 @@ impl Plan {
         let nothing = Results::dry();
         score(request, &nothing, "");
         Self { runs: nothing.asked() }
-    }
-
-    pub fn runs(&self) -> usize {
-        self.runs.len()
-    }
-
-    pub fn streams(&self) -> usize {
-        self.runs.iter().map(|run| &run.testbed.stream).collect::<BTreeSet<_>>().len()
     }
 }
 
@@ -103,6 +30,7 @@ pub fn compare(request: &Request, version: &str, progress: &mut dyn FnMut(Progre
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::request::Mode;
 
     const QUICK: Mode = Mode { quick: true, seed: 1 };
 

@@ -13,7 +13,6 @@ use rayon::prelude::*;
 use crate::figures::Settings;
 use crate::key::{RunKey, StreamKey, TestbedKey};
 use crate::outcome::Outcome;
-use crate::plan::Plan;
 
 #[derive(Debug, Clone, Copy)]
 pub struct Progress<'a> {
@@ -72,7 +71,21 @@ fn weight(stream: &StreamKey, runs: usize) -> u64 {
     stream.accesses.min(all) * (runs as u64 + 4)
 }
 
+/// The runs that a request needs, each once.
+#[derive(Debug)]
+pub struct Plan {
+    pub(crate) runs: BTreeSet<RunKey>,
+}
+
 impl Plan {
+    pub fn runs(&self) -> usize {
+        self.runs.len()
+    }
+
+    pub fn streams(&self) -> usize {
+        self.runs.iter().map(|run| &run.testbed.stream).collect::<BTreeSet<_>>().len()
+    }
+
     pub fn run(&self, progress: &mut dyn FnMut(Progress<'_>)) -> Results {
         let mut streams: BTreeMap<&StreamKey, Vec<&RunKey>> = BTreeMap::new();
         for run in &self.runs {

@@ -6,25 +6,13 @@ use isotherm_sim::{
     Criticality, Loaded, PageStall, SimulateError, TierStall, Truth, WindowStall, pearson, stall_window,
 };
 use rayon::prelude::*;
-use serde::Deserialize;
 
-use crate::figures::EVERY;
+use crate::figures::{EVERY, Predictor};
 use crate::key::{RunKey, TestbedKey};
 use crate::metric::Metric;
 use crate::run::{Failure, apply, load, profile, scale};
 
 const SLOW: TierId = TierId(1);
-
-/// Predictor of the stalls of a workload, or of each window of one; all without the factor `k`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Predictor {
-    /// PACT's Equation 1: misses / MLP, by the queue's occupancy, T1 / T2.
-    Equation,
-    /// The same by bandwidth and latency, for windows only.
-    LittlesLaw,
-    Misses,
-}
 
 #[derive(Debug)]
 pub(crate) struct Case<'a> {

@@ -5,7 +5,7 @@ use crate::evidence::{self, Paragraphs};
 use crate::figures::{Comparison, EVERY, Paper, Settings, Stat, Value, WorkloadRef};
 use crate::judge::{MIN_MARGIN, noise, orderings};
 use crate::metric::Metric;
-use crate::plan::Request;
+use crate::request::Request;
 use crate::run::Results;
 use crate::scoreboard::{Cell, Gain, PaperScore, Row, RunFacts, Scoreboard, Scored, System, Tally, Verdict};
 use crate::values::Values;

@@ -98,7 +98,7 @@ impl PaperScore {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::{Mode, Request};
+    use crate::request::{Mode, Request};
     use crate::run::Results;
     use crate::table::score;
 

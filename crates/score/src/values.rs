@@ -5,7 +5,7 @@ use crate::key::{RunKey, StreamKey, TestbedKey};
 use crate::metadata::metadata_percent;
 use crate::metric::Metric;
 use crate::outcome::Outcome;
-use crate::plan::Mode;
+use crate::request::Mode;
 use crate::run::Results;
 use crate::stalls::Case;
 

@@ -29,14 +29,18 @@
 
 #![forbid(unsafe_code)]
 
+mod bound_replay;
 mod bounds;
 mod criticality;
 mod device;
+mod error;
+mod experiment;
 mod fast_size;
 mod faults;
 mod host;
 mod lru;
 mod pace;
+mod page_state;
 mod page_table;
 mod page_walk;
 mod processor;
@@ -54,9 +58,11 @@ mod workload;
 pub use criticality::{
     Criticality, PageStall, TierStall, Truth, WindowStall, pearson, spearman, stall_window,
 };
+pub use error::SimulateError;
+pub use experiment::{Experiment, INTERVALS, Input};
 pub use fast_size::FastSize;
 pub use result::{Charges, FailedMoves, Heatmap, InputSummary, Interval, Region, Report, RunResult};
-pub use simulate::{Experiment, INTERVALS, Input, SimulateError, simulate};
+pub use simulate::simulate;
 pub use size::{
     FullRun, Knee, Outcome, Point, PolicySize, Recommended, Sampling, SizeExperiment, SizeReport, SizedInput,
     size,

@@ -1,22 +1,9 @@
 //! The simulated page table: where pages are, how they are allocated, and how the kernel reclaims them.
 
 use crate::lru::{List, Lru, Pass};
+use crate::page_state::{ACCESSED, ARMED, KEPT, REFERENCED, SHADOWED, TIER_MASK, UNMAPPED};
 use crate::page_walk::EntriesRead;
 use isotherm_core::{Allocation, MoveStatus, PageId, Pages, TierId};
-
-const UNMAPPED: u8 = 0x07;
-pub(crate) const TIER_MASK: u8 = 0x07;
-/// The accessed bit that reclaim reads: every access sets it, reclaim clears it.
-pub(crate) const REFERENCED: u8 = 0x08;
-/// The accessed bit that scans read and clear. Linux keeps both as well: a scan that clears the entry's bit
-/// leaves `PG_young` for reclaim (`mm/page_idle.c`).
-const ACCESSED: u8 = 0x10;
-const ARMED: u8 = 0x20;
-/// The next slower tier holds a valid copy: the next store faults and drops it.
-const SHADOWED: u8 = 0x40;
-/// Reclaim found the page referenced on its last look: the kernel's `PG_referenced`.
-pub(crate) const MARKED: u8 = 0x80;
-const KEPT: u8 = REFERENCED | ACCESSED | MARKED;
 
 /// Returns whether an access faults in the state that [`Locator::serve`] returned.
 #[inline]

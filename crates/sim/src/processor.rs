@@ -7,7 +7,8 @@ use isotherm_machine::{BLOCK, BlockEnd, Cores, MAX_TIERS, Profile, Tier};
 
 use crate::device::Devices;
 use crate::faults::Faults;
-use crate::page_table::{Locator, TIER_MASK, traps};
+use crate::page_state::TIER_MASK;
+use crate::page_table::{Locator, traps};
 use crate::sampler::Sampler;
 use crate::stream::{Access, Stream};
 use crate::{Charges, Interval};

@@ -5,15 +5,15 @@ use std::sync::OnceLock;
 use isotherm_core::parameters::Scale;
 use isotherm_core::{Allocation, Bytes, Counters, EngineError, EngineStatistics, Nanos, Pages, Policy};
 use isotherm_machine::{MAX_TIERS, Profile};
-use isotherm_policies::{Bound, Setup};
+use isotherm_policies::Setup;
 
-use crate::bounds::{Belady, IntervalRanks, OraclePlacement, next_uses};
+use crate::bounds::{Belady, IntervalRanks, next_uses};
 use crate::host::SimHost;
 use crate::page_table::{Locator, PageTable};
 use crate::processor::Processor;
 use crate::sampler::Sampler;
 use crate::stream::Stream;
-use crate::{Charges, Interval, NamedRange, SimulateError, soar};
+use crate::{Charges, Interval, NamedRange, SimulateError};
 
 /// Smallest ring at any scale: the program runs in blocks, and a block's samples must fit.
 const MIN_RING: u64 = 1024;
@@ -82,16 +82,6 @@ impl<'a> Replay<'a> {
 
     pub(crate) fn belady(&self, fast: Pages) -> Belady {
         Belady::new(self.stream, self.next_uses.get_or_init(|| next_uses(self.stream)), fast)
-    }
-
-    pub(crate) fn bound(&self, bound: Bound, fast: Pages) -> Finished {
-        match bound {
-            Bound::AllFast => self.fixed(true),
-            Bound::AllSlow => self.fixed(false),
-            Bound::Oracle => self.placed(OraclePlacement::new(self.ranks(), self.stream.pages.len(), fast)),
-            Bound::Soar => soar::run(self, fast),
-            Bound::Belady => self.placed(&self.belady(fast)),
-        }
     }
 
     pub(crate) fn processor<L: Locator>(&self, locator: L) -> Processor<'a, L> {

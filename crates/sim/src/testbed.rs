@@ -6,9 +6,11 @@ use isotherm_core::parameters::Parameters;
 use isotherm_core::{Bytes, Nanos, Pages, Policy};
 use isotherm_policies::{Entry, Kind};
 
+use crate::bound_replay::replay_bound;
+use crate::error::SimulateError;
+use crate::experiment::{Experiment, Input};
 use crate::replay::{Finished, Replay};
 use crate::result::RunResult;
-use crate::simulate::{Experiment, Input, SimulateError};
 
 /// An input on a machine, with the time that it takes with all memory fast.
 #[derive(Debug)]
@@ -58,7 +60,9 @@ impl<'a> Testbed<'a> {
                 let mut policy = build(&scaled, &self.replay.setup(fast))?;
                 self.run_policy(entry, parameters, fast, policy.as_mut())?
             }
-            Kind::Bound(bound) => self.result(entry, parameters, fast, &self.replay.bound(bound, fast)),
+            Kind::Bound(bound) => {
+                self.result(entry, parameters, fast, &replay_bound(&self.replay, bound, fast))
+            }
         };
         result.wall_s = start.elapsed().as_secs_f64();
         Ok(result)

@@ -8,7 +8,7 @@ use isotherm_core::{Bytes, PageSize};
 use isotherm_trace::Rows;
 use isotherm_workloads::{Layout, Limits, MissRecorder, Workload, WorkloadError};
 
-use crate::simulate::Input;
+use crate::experiment::Input;
 use crate::stream::{StreamBuilder, StreamError};
 use crate::summary::NamedRange;
 

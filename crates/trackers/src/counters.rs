@@ -1,7 +1,5 @@
 //! Counters of 2, 4, 8 or 16 bits packed into 64-bit words, and the 64-byte block of eight words.
 
-use crate::ShapeError;
-
 /// Width of packed counters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Counters {
@@ -10,14 +8,6 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// Accepts a width of 2, 4, 8 or 16 bits. Fails with [`ShapeError::Bits`] for any other width.
-    pub fn new(bits: u32) -> Result<Self, ShapeError> {
-        if !matches!(bits, 2 | 4 | 8 | 16) {
-            return Err(ShapeError::Bits(bits));
-        }
-        Ok(Self { log: bits.ilog2() })
-    }
-
     /// Returns the width in bits.
     pub fn bits(self) -> u32 {
         1 << self.log
@@ -71,15 +61,6 @@ pub struct Slot {
     pub(crate) word: usize,
     /// Left shift, modulo 64, that brings the counter to the top of its word.
     pub(crate) turn: u32,
-}
-
-/// Allocates `blocks` blocks of zeros; fails with [`ShapeError::Memory`] if the allocator refuses.
-pub(crate) fn allocate(blocks: usize) -> Result<Vec<Block>, ShapeError> {
-    let mut memory = Vec::new();
-    let refused = |_| ShapeError::Memory(blocks.saturating_mul(size_of::<Block>()));
-    memory.try_reserve_exact(blocks).map_err(refused)?;
-    memory.resize(blocks, Block([0; 8]));
-    Ok(memory)
 }
 
 /// Halves every counter, rounding down: shifts each word and masks the bits that cross into the next counter.

@@ -12,8 +12,9 @@
 
 use std::hint::{black_box, select_unpredictable};
 
-use crate::counters::{Block, Slot, allocate, halve};
+use crate::counters::{Block, Slot, halve};
 use crate::placement::{Blocked, Placement, Standard};
+use crate::shape::allocate;
 use crate::{Change, Counters, FilterShape, Layout, ShapeError, Tracker};
 
 /// Keys in flight at once: they hide the memory's latency, and their lines stay in the first-level cache.

@@ -13,7 +13,7 @@
 //! blocked one has, at k = 4, 0.0014 with 2-bit counters, 0.0019 with 4, 0.0029 with 8 and 0.0055 with 16
 //! bits. `tests/accuracy.rs` measures these and wrong estimates.
 
-use crate::Counters;
+use crate::counters::{Block, Counters};
 
 /// Bytes of a block: one cache line.
 const BLOCK_BYTES: usize = 64;
@@ -113,7 +113,29 @@ impl FilterShape {
     }
 }
 
+impl Counters {
+    /// Accepts a width of 2, 4, 8 or 16 bits.
+    ///
+    /// # Errors
+    /// [`ShapeError::Bits`] for any other width.
+    pub fn new(bits: u32) -> Result<Self, ShapeError> {
+        if !matches!(bits, 2 | 4 | 8 | 16) {
+            return Err(ShapeError::Bits(bits));
+        }
+        Ok(Self { log: bits.ilog2() })
+    }
+}
+
 fn checked(bits: u32, hashes: u32) -> Result<Counters, ShapeError> {
     let width = Counters::new(bits)?;
     if (1..=8).contains(&hashes) { Ok(width) } else { Err(ShapeError::Hashes(hashes)) }
+}
+
+/// Allocates `blocks` blocks of zeros; fails with [`ShapeError::Memory`] if the allocator refuses.
+pub(crate) fn allocate(blocks: usize) -> Result<Vec<Block>, ShapeError> {
+    let mut memory = Vec::new();
+    let refused = |_| ShapeError::Memory(blocks.saturating_mul(size_of::<Block>()));
+    memory.try_reserve_exact(blocks).map_err(refused)?;
+    memory.resize(blocks, Block([0; 8]));
+    Ok(memory)
 }

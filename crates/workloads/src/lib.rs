@@ -35,6 +35,7 @@ mod presets;
 mod profile;
 mod random;
 mod registry;
+mod workload;
 mod zipf;
 
 pub(crate) use alias::AliasTable;
@@ -49,6 +50,7 @@ pub use presets::{PAPER_PRESET, TEST_PRESET};
 pub(crate) use presets::{Values, paper, test};
 pub use profile::PageProfile;
 pub use random::{Probability, Random, mix};
-pub(crate) use registry::Built;
-pub use registry::{ObjectSize, Program, Workload, WorkloadError, find};
+pub use registry::find;
+pub(crate) use workload::Built;
+pub use workload::{ObjectSize, Program, Workload, WorkloadError};
 pub use zipf::Zipf;

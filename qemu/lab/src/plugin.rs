@@ -6,7 +6,8 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use isotherm_virtual_pmu::layout::word;
 
 use crate::api::{Api, Counter, Scoreboard};
-use crate::model::{Memory, Model};
+use crate::model::Model;
+use crate::shared_memory::Memory;
 
 static PLUGIN: OnceLock<Plugin> = OnceLock::new();
 

@@ -7,7 +7,8 @@ use std::{io, slice};
 
 use isotherm_qemu_api::map_shared;
 
-use crate::model::Memory;
+/// Shared memory, which lives as long as QEMU.
+pub(crate) type Memory = &'static [AtomicU64];
 
 /// Maps the whole file, shared with QEMU's device, for as long as QEMU runs.
 pub(crate) fn map(path: &Path) -> io::Result<Memory> {

@@ -1,8 +1,6 @@
 //! Which addresses of a block differ by a constant, as far as that is known before the block runs.
 
-use iced_x86::{Code, CodeSize, Instruction, InstructionInfo, Mnemonic, Register, UsedMemory};
-
-use crate::summary::writes;
+use iced_x86::{Code, CodeSize, Instruction, InstructionInfo, Mnemonic, OpAccess, Register, UsedMemory};
 
 /// Address as a distance from a sum of unknown register values; addresses compare where their sums are equal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,6 +84,10 @@ impl Registers {
             *content = Content { value: self.values, distance: 0 };
         }
     }
+}
+
+pub(crate) fn writes(access: OpAccess) -> bool {
+    matches!(access, OpAccess::Write | OpAccess::CondWrite | OpAccess::ReadWrite | OpAccess::ReadCondWrite)
 }
 
 /// Returns the new content of `register` where it is a known distance from a content `before`.

@@ -33,7 +33,20 @@ pub(crate) fn register(recorder: &Recorder, id: PluginId) {
         (api.on_flush)(id, flushed);
         (api.on_syscall)(id, called);
         (api.on_exit)(id, exiting, null_mut());
-        libc::pthread_atfork(None, None, Some(recorder::forked));
+        libc::pthread_atfork(None, None, Some(forked));
+    }
+}
+
+/// Begins a process with one thread in a child just forked.
+extern "C" fn forked() {
+    if let Some(recorder) = recorder::get() {
+        recorder.cache.reset_threads();
+        recorder.begin_process();
+        // Only the thread that forked lives on, but QEMU does not say which one it is: each gets a number
+        // when it runs.
+        let thread = recorder.next_thread();
+        // SAFETY: the child has one thread, which runs no callback now.
+        unsafe { vcpu::all() }.for_each(|vcpu| vcpu.adopt(thread));
     }
 }
 

@@ -10,7 +10,6 @@ use crate::api::Api;
 use crate::cache::SharedCache;
 use crate::invocation::Invocation;
 use crate::pool::{Pool, Writer};
-use crate::vcpu;
 use isotherm_recorder_protocol::layout::{self, kind};
 
 static RECORDER: OnceLock<Recorder> = OnceLock::new();
@@ -57,7 +56,7 @@ impl Recorder {
         self.process.load(Ordering::Relaxed)
     }
 
-    fn begin_process(&self) {
+    pub(crate) fn begin_process(&self) {
         let process = self.pool.header().processes.fetch_add(1, Ordering::Relaxed);
         self.process.store(process, Ordering::Relaxed);
         self.pool.send(Writer { process, thread: 0 }, kind::PROCESS, &self.invocation.command_line());
@@ -70,18 +69,5 @@ impl Recorder {
     pub(crate) fn report_untraced(&self, program: &OsString) {
         let writer = Writer { process: self.process(), thread: 0 };
         self.pool.send(writer, kind::UNTRACED, program.as_encoded_bytes());
-    }
-}
-
-/// Begins a process with one thread in a child just forked.
-pub(crate) extern "C" fn forked() {
-    if let Some(recorder) = get() {
-        recorder.cache.reset_threads();
-        recorder.begin_process();
-        // Only the thread that forked lives on, but QEMU does not say which one it is: each gets a number
-        // when it runs.
-        let thread = recorder.next_thread();
-        // SAFETY: the child has one thread, which runs no callback now.
-        unsafe { vcpu::all() }.for_each(|vcpu| vcpu.adopt(thread));
     }
 }

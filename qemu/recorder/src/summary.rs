@@ -9,7 +9,7 @@ use iced_x86::{
     OpKind, Register, UsedMemory,
 };
 
-use crate::address::{Address, Registers};
+use crate::address::{Address, Registers, writes};
 
 /// Registers of an instruction, and its place in the block and in its group ([`crate::group`]).
 #[repr(C)]
@@ -155,10 +155,6 @@ fn bit(register: Register) -> u32 {
 
 fn reads(access: OpAccess) -> bool {
     matches!(access, OpAccess::Read | OpAccess::CondRead | OpAccess::ReadWrite | OpAccess::ReadCondWrite)
-}
-
-pub(crate) fn writes(access: OpAccess) -> bool {
-    matches!(access, OpAccess::Write | OpAccess::CondWrite | OpAccess::ReadWrite | OpAccess::ReadCondWrite)
 }
 
 /// Returns the registers of the addresses that are really accessed (`lea` accesses none), and how.

@@ -1,13 +1,12 @@
 //! QEMU's command line for a virtual machine.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::os::fd::RawFd;
-use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use crate::cache::Cache;
 use crate::machine::{Machine, NodeKind};
-use crate::plugin;
+use crate::plugin::{self, escaped};
 use crate::run_directory::RunDirectory;
 
 /// Processor model: old enough for every program of Debian, and quick to emulate.
@@ -192,12 +191,6 @@ fn with_path(option: &str, path: &Path) -> OsString {
     let mut text = OsString::from(option);
     text.push(escaped(path));
     text
-}
-
-/// Escapes a path for QEMU's options, which end at a comma and take two for one.
-pub(crate) fn escaped(path: &Path) -> OsString {
-    let parts: Vec<_> = path.as_os_str().as_bytes().split(|&byte| byte == b',').collect();
-    OsStr::from_bytes(&parts.join(&b",,"[..])).to_owned()
 }
 
 #[cfg(test)]

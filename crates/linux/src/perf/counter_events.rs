@@ -11,7 +11,8 @@ use std::path::Path;
 use isotherm_core::TierId;
 
 use super::data_source::TierMap;
-use super::events::{Quantity, Row, find};
+use super::event_table::{Quantity, Row};
+use super::events::find;
 use super::pmu::{Encoding, Pmu};
 use crate::LinuxError;
 use crate::files::Tree;

@@ -9,9 +9,50 @@ use Model::{CascadeLake, CooperLake, EmeraldRapids, GraniteRapids, IceLakeSp, Sa
 use Quantity::{Busy, Clock, Inserts, Loads, Misses, Occupancy, SlowLoads, Stalls, Stores};
 
 use super::data_source::Memory;
-use super::events::{Quantity, Row};
 use super::pmu::Terms;
 use crate::topology::cpu::Model;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Quantity {
+    Loads(Memory),
+    /// Loads that missed the last-level cache, whatever served them.
+    Misses,
+    /// Loads slower than a threshold, sampled with latency and data source.
+    SlowLoads,
+    Stores,
+    /// Cycles in which nothing was executed while a load missed the last-level cache.
+    Stalls,
+    /// Reads of one kind of memory in flight, summed over cycles.
+    Occupancy(Memory),
+    /// Cycles with at least one such read in flight.
+    Busy(Memory),
+    /// Reads of one kind of memory, as seen by the agents.
+    Inserts(Memory),
+    /// Cycles of the agent that counts occupancy.
+    Clock,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub struct Row {
+    pub models: &'static [Model],
+    pub quantity: Quantity,
+    pub name: &'static str,
+    /// PMU, or prefix of its instances' names.
+    pub pmu: &'static str,
+    /// Event, as terms of the PMU; terms of value 0 are left out.
+    pub terms: [(&'static str, u64); 3],
+    /// Further terms that select what is counted.
+    pub filter: Terms<'static>,
+    /// Whether its samples carry a data address.
+    pub addresses: bool,
+    pub source: &'static str,
+}
+
+impl Row {
+    pub fn all_terms(&self) -> Vec<(&'static str, u64)> {
+        self.terms.iter().chain(self.filter).copied().filter(|&(_, value)| value > 0).collect()
+    }
+}
 
 const ALL: &[Model] =
     &[SkylakeSp, CascadeLake, CooperLake, IceLakeSp, SapphireRapids, EmeraldRapids, GraniteRapids];

@@ -5,7 +5,13 @@ use isotherm_core::PageId;
 use isotherm_trackers::{DenseTable, Tracker};
 
 use super::decision::{Counts, Demotion};
-use super::hotness::Cooled;
+
+/// The trackers that were cooled after a batch.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Cooled {
+    pub(super) frequency: bool,
+    pub(super) momentum: bool,
+}
 
 #[derive(Debug, Clone)]
 pub(super) struct Audit {

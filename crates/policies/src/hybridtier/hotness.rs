@@ -3,7 +3,7 @@
 use isotherm_core::{PageId, Work};
 use isotherm_trackers::{Change, DenseTable, FilterShape, Layout, ShapeError, Tracker};
 
-use super::audit::Audit;
+use super::audit::{Audit, Cooled};
 use super::decision::{Counts, Demotion, Thresholds};
 use super::settings::{Settings, TrackerKind};
 use crate::Setup;
@@ -40,12 +40,6 @@ impl Metric {
     fn buffers(&self) -> usize {
         self.changes.capacity() * size_of::<Change>() + self.counts.capacity() * size_of::<u32>()
     }
-}
-
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Cooled {
-    pub(super) frequency: bool,
-    pub(super) momentum: bool,
 }
 
 #[derive(Debug)]

@@ -1,11 +1,6 @@
 //! Adaptive promotion (section 4.5, algorithm 3): a reservoir of values, its quartiles and the bins' width.
 
-use isotherm_core::choices;
-
-use super::settings::Settings;
-
-/// The parameter `whole` before it is scaled.
-pub(super) const WHOLE: u64 = 1_000_000_000;
+use super::settings::{Binning, Settings, WHOLE};
 
 #[derive(Debug, Clone)]
 struct Reservoir {
@@ -45,16 +40,6 @@ impl Reservoir {
         let mut sorted = self.values.clone();
         sorted.sort_unstable_by(f32::total_cmp);
         Some(f64::from(sorted[3 * count / 4]) - f64::from(sorted[count / 4]))
-    }
-}
-
-choices! {
-    pub(crate) enum Binning {
-        /// The Freedman-Diaconis width, scaled by the candidates' share.
-        Scaled = "scaled",
-        /// The Freedman-Diaconis width.
-        Adaptive = "adaptive",
-        Static = "static",
     }
 }
 

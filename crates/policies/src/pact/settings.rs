@@ -1,8 +1,9 @@
 use isotherm_core::{Bytes, Nanos, choices, parameters};
 
 use super::attribution::Weight;
-use super::bins::{self, Binning};
 
+/// The parameter `whole` before it is scaled.
+pub(super) const WHOLE: u64 = 1_000_000_000;
 const LONGEST: Nanos = Nanos(u64::MAX / 4);
 
 choices! {
@@ -27,6 +28,16 @@ choices! {
         Kernel = "kernel",
         /// The tracked values.
         Tracker = "tracker",
+    }
+}
+
+choices! {
+    pub(crate) enum Binning {
+        /// The Freedman-Diaconis width, scaled by the candidates' share.
+        Scaled = "scaled",
+        /// The Freedman-Diaconis width.
+        Adaptive = "adaptive",
+        Static = "static",
     }
 }
 
@@ -79,7 +90,7 @@ parameters! {
         t_scale: f64 = number(0.0, 1e12, "0.7").unit("tracked pages per candidate").source("its artifact"),
         /// Pages of the run that a thousand million pages of the paper's footprint are; the bins' rule counts
         /// the latter.
-        whole: u64 = count(1, bins::WHOLE, "1000000000").unit("pages of 10^9")
+        whole: u64 = count(1, WHOLE, "1000000000").unit("pages of 10^9")
             .source("ours: the width falls with the cube root of the pages tracked, which a scaled run has fewer of")
             .scaled(),
         /// The most that one window promotes; with 0, nothing moves and PAC is measured only.

@@ -17,7 +17,7 @@ use crate::INTERVALS;
 use crate::page_table::Locator;
 use crate::processor::Processor;
 use crate::replay::Replay;
-use crate::simulate::{Input, SimulateError};
+use crate::{Input, SimulateError};
 
 /// PACT's window and its minimum here, in nanoseconds.
 const WINDOW: u64 = 20_000_000;

@@ -11,7 +11,7 @@
 use isotherm_core::{PageId, Pages, TierId};
 use isotherm_policies::replacement::TaggedLists;
 
-use crate::page_table::{MARKED, REFERENCED, TIER_MASK};
+use crate::page_state::{MARKED, REFERENCED, TIER_MASK};
 
 /// Lists: two for each tier that a page's state can name.
 const LISTS: usize = 2 * TIER_MASK as usize;

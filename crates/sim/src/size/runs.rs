@@ -5,6 +5,7 @@ use isotherm_core::{Nanos, Pages};
 use isotherm_policies::{Bound, Entry, Kind};
 
 use super::SizeExperiment;
+use crate::bound_replay::replay_bound;
 use crate::replay::Replay;
 use crate::stream::Stream;
 use crate::{INTERVALS, NamedRange, SimulateError};
@@ -49,7 +50,7 @@ impl<'a> Runs<'a> {
             }
             Kind::Bound(Bound::AllFast) => self.all_fast,
             Kind::Bound(Bound::AllSlow) => return Ok(self.all_slow),
-            Kind::Bound(bound) => self.replay.bound(bound, fast).end,
+            Kind::Bound(bound) => replay_bound(&self.replay, bound, fast).end,
         };
         Ok(slowdown(end, self.all_fast))
     }

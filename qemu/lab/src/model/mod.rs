@@ -1,7 +1,5 @@
 //! The effects of an access: cache, tier, cost, sample, count.
 
-use std::sync::atomic::AtomicU64;
-
 use isotherm_core::Counters;
 use isotherm_core::cache::Cache;
 use isotherm_machine::{CostModel, Miss, Profile};
@@ -15,15 +13,14 @@ use crate::neoprof::NeoProf;
 use crate::options::Options;
 use crate::report::{Phase, Report};
 use crate::sampler::Sampler;
+use crate::shared_memory::Memory;
 
 /// Misses between two publications of the counters: a block of the cost model.
 const BLOCK: u64 = 1024;
 /// Blocks between two writes of the result file.
 const REPORT_BLOCKS: u64 = 4096;
 
-/// Shared memory, which lives as long as QEMU.
-pub(crate) type Memory = &'static [AtomicU64];
-
+/// Miss of the last-level cache.
 pub(crate) struct Missed {
     pub(crate) vcpu: u16,
     pub(crate) process: Process,

@@ -1,4 +1,5 @@
 use std::path::Path;
+use std::sync::atomic::AtomicU64;
 
 use isotherm_virtual_pmu::Driver;
 

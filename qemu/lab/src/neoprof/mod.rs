@@ -18,8 +18,8 @@ use isotherm_neoprof::registers as at;
 use isotherm_neoprof::{Device, Model, Parameters, Request};
 use serde::Serialize;
 
-use crate::model::Memory;
 use crate::options::Fault;
+use crate::shared_memory::Memory;
 
 /// Requests that reach the device together.
 const BATCH: usize = 4096;

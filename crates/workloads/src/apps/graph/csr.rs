@@ -1,5 +1,6 @@
 //! The graph in compressed sparse rows, as in GAPBS: a pointer for each vertex and its neighbours in order.
 
+use super::neighbour::Neighbour;
 use super::schedule::Threads;
 use super::stored::Stored;
 use crate::{Array, Memory, Token};
@@ -13,47 +14,7 @@ const AHEAD_IN_LIST: usize = 64;
 /// Neighbours to a line.
 const AHEAD_STEP: usize = 16;
 
-/// An entry of a list of neighbours.
-pub(crate) trait Neighbour: Copy + Default + Ord + std::fmt::Debug + Send {
-    /// Whether it keeps the weight.
-    const WEIGHTED: bool;
-    fn new(vertex: u32, weight: u8) -> Self;
-
-    fn vertex(self) -> u32;
-}
-
-impl Neighbour for u32 {
-    const WEIGHTED: bool = false;
-
-    fn new(vertex: u32, _weight: u8) -> Self {
-        vertex
-    }
-
-    #[inline]
-    fn vertex(self) -> u32 {
-        self
-    }
-}
-
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Weighted {
-    pub(crate) vertex: u32,
-    pub(crate) weight: i32,
-}
-
-impl Neighbour for Weighted {
-    const WEIGHTED: bool = true;
-
-    fn new(vertex: u32, weight: u8) -> Self {
-        Self { vertex, weight: i32::from(weight) }
-    }
-
-    #[inline]
-    fn vertex(self) -> u32 {
-        self.vertex
-    }
-}
-
+#[derive(Debug)]
 pub(crate) struct Graph<N> {
     index: Array<u64>,
     neighbours: Array<N>,

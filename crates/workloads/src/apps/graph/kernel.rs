@@ -3,8 +3,9 @@
 use isotherm_core::Bytes;
 use isotherm_core::parameters::{Parameters, Preset, Spec};
 
-use super::csr::{Graph, Neighbour};
+use super::csr::Graph;
 use super::generator::Shape;
+use super::neighbour::Neighbour;
 use super::schedule::Threads;
 use crate::{Memory, Random};
 

@@ -14,6 +14,7 @@ mod generator;
 mod graph500;
 mod intersect;
 mod kernel;
+mod neighbour;
 mod pr;
 mod schedule;
 mod settings;

@@ -9,8 +9,9 @@ use isotherm_core::parameters::{Parameters, Preset, Spec};
 use isotherm_core::{Bytes, parameters};
 
 use super::bins::{Bin, Heap};
-use super::csr::{AHEAD, Graph, Weighted};
+use super::csr::{AHEAD, Graph};
 use super::kernel::{Kernel, Reference, Size, Sources};
+use super::neighbour::Weighted;
 use super::schedule::Threads;
 use super::settings::{THREADS, degree, gap_as_paper, scale, trials};
 use crate::{Array, Memory, Token, test};

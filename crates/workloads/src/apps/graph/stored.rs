@@ -3,8 +3,10 @@
 //! Making it would cost as much as a search, so it avoids random accesses: both directions of all edges are
 //! dealt into parts of neighbouring vertices that fit a core's cache, and each part is sorted by its bits.
 
-use super::csr::Neighbour;
+use std::fmt::Debug;
+
 use super::generator::Generator;
+use super::neighbour::Neighbour;
 
 /// Number of parts, which are written side by side, as a power of two.
 const PART_BITS: u32 = 10;

@@ -4,6 +4,9 @@ use std::ops::Range;
 
 use crate::{Array, Memory, Token};
 
+/// Metres between columns, and seconds of a time step.
+pub(super) const SPACING: f64 = 10_000.0;
+pub(super) const STEP: f64 = 600.0;
 /// Points that a thread visits in its turn, along the first index.
 const TURN: usize = 64;
 

@@ -1,12 +1,10 @@
 //! The ocean: its fields and one time step.
 
-use super::grid::{Grid, Order};
+use super::grid::{Grid, Order, SPACING, STEP};
 use super::stencils::{inertia, mix, upstream};
 use crate::{Array, Memory, Random, Token};
 
-/// Metres between columns, seconds of a time step and fast steps in it, gravity, density, rotation.
-pub(super) const SPACING: f64 = 10_000.0;
-pub(super) const STEP: f64 = 600.0;
+/// Fast steps in a time step, gravity, density, rotation.
 const FAST_STEPS: usize = 30;
 const GRAVITY: f64 = 9.81;
 const DENSITY: f64 = 1025.0;

@@ -1,7 +1,6 @@
 //! The computations of a time step around one point or in one column.
 
-use super::grid::{Grid, tridiagonal};
-use super::ocean::{SPACING, STEP};
+use super::grid::{Grid, SPACING, STEP, tridiagonal};
 use crate::memory::Array;
 
 /// Friction sideways, in square metres a second.

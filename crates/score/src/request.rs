@@ -1,0 +1,62 @@
+//! A request for comparisons.
+
+use crate::figures::{Paper, UnknownName, papers};
+
+#[derive(Debug, Clone, Copy)]
+pub struct Mode {
+    pub quick: bool,
+    pub seed: u64,
+}
+
+impl Mode {
+    /// Returns the accesses of a stream without a limit: it replays in about 1.5 s per policy, or 0.3 s.
+    pub(crate) fn accesses(self) -> u64 {
+        if self.quick { 10_000_000 } else { 50_000_000 }
+    }
+}
+
+#[derive(Debug)]
+pub struct Request {
+    pub papers: Vec<Paper>,
+    pub mode: Mode,
+    /// Whether anything is left out, so that the result is not the whole scoreboard.
+    pub partial: bool,
+    /// Whether runs are repeated with other seeds.
+    pub noise: bool,
+}
+
+impl Request {
+    /// Requests all comparisons of all papers, of one paper, or one comparison.
+    ///
+    /// # Errors
+    /// An unknown paper or comparison.
+    pub fn new(paper: Option<&str>, only: Option<&str>, mode: Mode) -> Result<Self, UnknownName> {
+        let mut wanted = papers();
+        if let Some(name) = paper {
+            let names: Vec<String> = wanted.iter().map(|paper| paper.name.clone()).collect();
+            wanted.retain(|paper| paper.name == name);
+            if wanted.is_empty() {
+                return Err(UnknownName::new("paper", name, names.iter().map(String::as_str)));
+            }
+        }
+        if let Some(id) = only {
+            let ids: Vec<String> = ids(&wanted).map(str::to_owned).collect();
+            for paper in &mut wanted {
+                paper.comparison.retain(|comparison| comparison.id == id);
+                paper.effect.retain(|effect| effect.id == id);
+            }
+            wanted.retain(|paper| !paper.comparison.is_empty() || !paper.effect.is_empty());
+            if wanted.is_empty() {
+                return Err(UnknownName::new("comparison", id, ids.iter().map(String::as_str)));
+            }
+        }
+        Ok(Self { papers: wanted, mode, partial: paper.or(only).is_some(), noise: only.is_none() })
+    }
+}
+
+fn ids(papers: &[Paper]) -> impl Iterator<Item = &str> {
+    papers.iter().flat_map(|paper| {
+        let comparisons = paper.comparison.iter().map(|comparison| comparison.id.as_str());
+        comparisons.chain(paper.effect.iter().map(|effect| effect.id.as_str()))
+    })
+}

@@ -1,0 +1,33 @@
+//! The reasons for which nothing is simulated.
+
+use isotherm_core::{Bytes, EngineError};
+use isotherm_machine::MAX_TIERS;
+use isotherm_policies::BuildError;
+
+/// Why a simulation cannot run.
+#[derive(Debug, thiserror::Error)]
+pub enum SimulateError {
+    /// The text is no size.
+    #[error(
+        "--fast: '{0}' is not a size (64M), a fast:slow ratio (1:8) or a percentage of the footprint (25%)"
+    )]
+    InvalidSize(String),
+    /// No page would be fast.
+    #[error("--fast {0}: leaves no fast page of a footprint of {1}")]
+    NoFastPage(String, Bytes),
+    /// Nothing would be slow.
+    #[error("--fast {0}: larger than the footprint of {1}, so there is nothing to tier")]
+    LargerThanFootprint(String, Bytes),
+    /// The machine has only one tier.
+    #[error("machine {0}: needs at least two tiers")]
+    OneTier(String),
+    /// The machine has more tiers than the model.
+    #[error("machine {0}: at most {MAX_TIERS} tiers are modelled")]
+    ManyTiers(String),
+    /// The policy cannot be built for this size.
+    #[error(transparent)]
+    Build(#[from] BuildError),
+    /// The policy asks for a signal that the simulator lacks.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+}

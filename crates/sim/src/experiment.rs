@@ -1,0 +1,75 @@
+//! The input of a simulation, and what runs on it.
+
+use std::collections::BTreeMap;
+
+use isotherm_core::parameters::{Parameters, Scale};
+use isotherm_machine::Profile;
+use isotherm_policies::Entry;
+
+use crate::fast_size::FastSize;
+use crate::result::InputSummary;
+use crate::stream::Stream;
+use crate::summary::{NamedRange, heatmap, page_cdf, page_counts, regions};
+
+/// Usual number of intervals in a run's timeline, of equally many accesses.
+pub const INTERVALS: usize = 100;
+
+/// The accesses to replay, and what is known about them.
+#[derive(Debug)]
+pub struct Input {
+    /// Workload's name or trace's path.
+    pub name: String,
+    /// Whether it is a workload rather than a trace.
+    pub workload: bool,
+    /// The workload's parameters.
+    pub parameters: Option<Parameters>,
+    /// Origin, as key and value.
+    pub provenance: BTreeMap<String, String>,
+    /// The accesses.
+    pub stream: Stream,
+    /// Named ranges of addresses, where known.
+    pub ranges: Vec<NamedRange>,
+}
+
+/// Policies and machine to run.
+#[derive(Debug)]
+pub struct Experiment<'a> {
+    /// Policies and bounds with their parameters, unscaled.
+    pub policies: Vec<(&'static Entry, Parameters)>,
+    /// Sizes of the fast tier.
+    pub sizes: Vec<FastSize>,
+    /// The machine.
+    pub profile: &'a Profile,
+    /// The random generator's seed.
+    pub seed: u64,
+    /// Divisors of scaled parameters.
+    pub scale: Scale,
+    /// Intervals of the timeline, usually [`INTERVALS`].
+    pub intervals: usize,
+    /// Isotherm's version.
+    pub version: &'a str,
+}
+
+impl Input {
+    /// Summarises the input for people: footprint, heatmap, skew over pages, allocation sites.
+    pub fn summary(&self, seed: u64, scale: Scale) -> InputSummary {
+        let stream = &self.stream;
+        let counts = page_counts(stream);
+        InputSummary {
+            name: self.name.clone(),
+            kind: if self.workload { "workload" } else { "trace" },
+            parameters: self.parameters.clone(),
+            provenance: self.provenance.clone(),
+            seed,
+            scale: scale.footprint,
+            time_scale: scale.time,
+            accesses: stream.accesses.len() as u64,
+            instructions: stream.instructions(),
+            threads: stream.threads,
+            footprint_bytes: stream.footprint(),
+            heatmap: heatmap(stream),
+            page_cdf: page_cdf(&counts),
+            regions: regions(stream, &counts, &self.ranges),
+        }
+    }
+}
