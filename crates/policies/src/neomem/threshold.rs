@@ -134,7 +134,7 @@ mod tests {
         let bin = |count, entries| Bin { counts: count..=count, entries };
         let crowded = Histogram::new(vec![bin(0, 4_000), bin(40, 5_000), bin(90, 1_000)]);
         let report = DeviceReport { histogram: crowded, lanes: 1, ..DeviceReport::default() };
-        (threshold.p, threshold.rules.p_max) = (0.95, 0.95);
+        (threshold.p, threshold.settings.p_max) = (0.95, 0.95);
         threshold.update(&Observed { bandwidth: 0.0, ping_pongs: 0, promoted: 0, report: &report });
         assert_eq!((threshold.error, threshold.p, threshold.theta), (40, 0.475, 40));
     }
