@@ -4,7 +4,7 @@ use isotherm_core::Bytes;
 use isotherm_core::cache::Geometry;
 use isotherm_core::parameters::{Parameters, Preset, Spec};
 
-use crate::{LayoutSettings, Memory};
+use crate::{LayoutSettings, Program};
 
 /// Cache that filters a workload's accesses if its source names none: 2 MiB, the recorder's default.
 const DEFAULT_CACHE: Bytes = Bytes(2 << 20);
@@ -54,21 +54,6 @@ impl ObjectSize {
             Self::Mixed => "mixed",
         }
     }
-}
-
-/// An application ready to run once.
-pub trait Program: Send {
-    /// Returns about how much memory the run reserves; chunks exceed their items, so it may touch a fifth
-    /// less.
-    fn footprint(&self) -> Bytes;
-
-    /// Returns the number of its processes, each with an address space of its own.
-    fn processes(&self) -> usize {
-        1
-    }
-
-    /// Runs to the end, or until `memory` is finished.
-    fn run(self: Box<Self>, memory: &mut dyn Memory);
 }
 
 /// A workload's description, parameters and builder.
