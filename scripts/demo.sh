@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The demo: records Debian's sqlite3 on a task in memory, replays the recording under FreqTier and the bounds,
-# and writes a report. A finished recording of the same inputs is used again; FORCE=1 records anew.
+# and writes a report. A finished recording of the same inputs is used again; FORCE=1 records again.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -30,7 +30,7 @@ record() {
 
 mkdir -p "$folder"
 if [ -z "${FORCE:-}" ] && [ -d "$trace" ] && inputs | cmp -s - "$trace.inputs"; then
-    echo "== the recording in $trace has the same inputs and is used again (FORCE=1 records anew)"
+    echo "== the recording in $trace has the same inputs and is used again (FORCE=1 records again)"
 else
     record
 fi

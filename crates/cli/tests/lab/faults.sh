@@ -72,7 +72,7 @@ planted() {
         "$target" planted --size "$size" --hot 25% --operations "$operations" "$@"
 }
 
-# Waits until the engine has moved so many pages.
+# Waits until the engine has moved that many pages.
 wait_for_moves() {
     until [ -e /run/fault-program ] && [ $(($(moved 3) - $(moved 3 /run/fault-moves))) -ge "$1" ]; do
         sleep 0.1
