@@ -48,16 +48,26 @@ fn signals(entry: &isotherm_policies::Entry) -> String {
 #[test]
 fn policies() {
     let all = || isotherm_policies::ALL.iter();
+    let is_bound = |entry: &isotherm_policies::Entry| matches!(entry.kind, Kind::Bound(_));
+    let host = |entry: &isotherm_policies::Entry| match is_bound(entry) {
+        true => "computed by the simulator".to_owned(),
+        false => entry.hosts.to_string(),
+    };
+    let mut groups: Vec<String> = all().map(host).collect();
+    groups.sort_by_key(|hosts| std::cmp::Reverse(hosts.matches(',').count()));
+    let mut seen = std::collections::BTreeSet::new();
+    groups.retain(|hosts| seen.insert(hosts.clone()));
+    let names = |hosts: &str| all().filter(|entry| host(entry) == hosts).map(|entry| code(entry.name));
     table(
         "README.md",
         "policies",
-        &["policy", "what it does", "proved on"],
-        all().map(|entry| vec![code(entry.name), entry.help.into(), hosts(entry)]),
+        &["proved on", "policies"],
+        groups.iter().map(|hosts| vec![hosts.clone(), names(hosts).collect::<Vec<_>>().join(", ")]),
     );
     table(
         "docs/reference/policies.md",
         "policies",
-        &["policy", "system", "source", "signals", "proved on"],
+        &["policy", "system", "what it does", "signals", "proved on"],
         all().map(|entry| {
             let [title, paper] = [entry.title, entry.paper].map(str::to_owned);
             vec![code(entry.name), title, paper, signals(entry), hosts(entry)]
