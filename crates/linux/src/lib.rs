@@ -22,7 +22,6 @@
 //! # Ok::<(), isotherm_linux::LinuxError>(())
 //! ```
 #![allow(missing_docs, reason = "an internal crate: documented where a name does not say it")]
-#![allow(missing_docs, reason = "an internal crate: documented where a name does not say it")]
 
 pub mod accessed_bits;
 pub mod clock;

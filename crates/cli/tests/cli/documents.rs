@@ -57,12 +57,16 @@ fn policies() {
     groups.sort_by_key(|hosts| std::cmp::Reverse(hosts.matches(',').count()));
     let mut seen = std::collections::BTreeSet::new();
     groups.retain(|hosts| seen.insert(hosts.clone()));
-    let names = |hosts: &str| all().filter(|entry| host(entry) == hosts).map(|entry| code(entry.name));
+    let names = |hosts: &str| {
+        let proved: Vec<_> =
+            all().filter(|entry| host(entry) == hosts).map(|entry| code(entry.name)).collect();
+        proved.join(", ")
+    };
     table(
         "README.md",
         "policies",
         &["proved on", "policies"],
-        groups.iter().map(|hosts| vec![hosts.clone(), names(hosts).collect::<Vec<_>>().join(", ")]),
+        groups.iter().map(|hosts| vec![hosts.clone(), names(hosts)]),
     );
     table(
         "docs/reference/policies.md",
