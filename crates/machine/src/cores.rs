@@ -176,7 +176,7 @@ impl Cores {
         self.threads.len()
     }
 
-    /// Returns whether a thread ran in one of the last [`SLACK_BLOCKS`] blocks.
+    /// Returns whether a thread ran in one of the last `SLACK_BLOCKS` blocks.
     pub fn runs(&self, thread: usize) -> bool {
         let thread = &self.threads[thread];
         thread.block + SLACK_BLOCKS >= self.block && thread.block > 0

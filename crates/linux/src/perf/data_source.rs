@@ -5,7 +5,7 @@ use isotherm_core::{Bytes, Operation, TierId};
 use crate::topology::{Node, Topology};
 
 /// Kind of memory, as seen from the accessing processor: local at its own socket, remote at another; each
-/// technology's pair in this order ([`Memory::at`]).
+/// technology's pair in this order (`Memory::at`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Memory {
     LocalDram,

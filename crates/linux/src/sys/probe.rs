@@ -31,7 +31,7 @@ pub fn userfaultfd(user_mode: bool) -> io::Result<()> {
 /// Asks whether userfaultfd can move pages (`UFFDIO_MOVE`, Linux 6.8).
 ///
 /// # Errors
-/// `ENOSYS` where it cannot; else as [`userfaultfd`].
+/// `ENOSYS` where it cannot; else as [`userfaultfd()`].
 pub fn userfaultfd_move() -> io::Result<()> {
     let features = userfaultfd::features(&userfaultfd::create(libc::O_CLOEXEC, true)?)?;
     let moves = features & userfaultfd::FEATURE_MOVE != 0;
