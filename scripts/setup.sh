@@ -9,7 +9,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 demo_packages=(gcc libc6-dev qemu-user sqlite3)
-test_packages=(chromium g++ libjemalloc2 make python3-venv redis-server valgrind)
+test_packages=(chromium g++ libjemalloc2 make musl-tools python3-venv redis-server valgrind)
 
 . scripts/packages.sh
 

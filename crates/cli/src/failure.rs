@@ -9,7 +9,7 @@ pub(crate) enum Failure {
     Usage(String),
     /// The work itself failed: exit code 1.
     Failed(String),
-    /// The program cannot be run; the code is a shell's, 126 or 127.
+    /// The program cannot be run or tiered; the code is a shell's (126, 127, 128 + a signal) or as above.
     Command(u8, String),
     /// The program ran and ended with this exit status; prints nothing.
     Exit(u8),

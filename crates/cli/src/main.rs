@@ -17,11 +17,12 @@ use std::process::ExitCode;
 use crate::args::{Cli, Verb};
 use crate::failure::Failure;
 
-/// Uses huge pages: samples and replays look pages up at random in large arrays. Tests are linked with the
-/// crate of `libisotherm.so`, which has its own allocator.
+/// Uses huge pages: samples and replays look pages up at random in large arrays. Where memory is refused, the
+/// process ends with one line. Tests are linked with the crate of `libisotherm.so`, which has its own
+/// allocator.
 #[cfg(not(test))]
 #[global_allocator]
-static ALLOCATOR: isotherm_linux::HugePages = isotherm_linux::HugePages;
+static ALLOCATOR: isotherm_linux::HugePagesOrEnd = isotherm_linux::HugePagesOrEnd;
 
 fn main() -> ExitCode {
     let cli = Cli::read();
@@ -47,7 +48,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(Failure::Exit(code)) => ExitCode::from(code),
         Err(failure) => {
-            eprintln!("isotherm: {failure}");
+            output::say(&format!("isotherm: {failure}\n"));
             ExitCode::from(failure.code())
         }
     }

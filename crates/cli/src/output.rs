@@ -1,7 +1,8 @@
 //! Output of the verbs: text, tables and reports.
 
+use std::fs::{File, OpenOptions};
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use comfy_table::presets::NOTHING;
 use comfy_table::{ColumnConstraint, ContentArrangement, Table};
@@ -19,6 +20,45 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
             Err(Failure::failed(format!("standard output: {error}")))
         }
         _ => Ok(()),
+    }
+}
+
+/// Writes to standard error. A closed stream is no reason to end.
+pub(crate) fn say(text: &str) {
+    let _ = std::io::stderr().write_all(text.as_bytes());
+}
+
+/// A file that a verb writes at its end, opened at its start so that a bad path is refused then.
+pub(crate) struct Output {
+    path: PathBuf,
+    file: File,
+    /// Whether this made the file, which is removed again if nothing is written.
+    made: bool,
+}
+
+impl Output {
+    pub(crate) fn open(path: &Path) -> Result<Self, Failure> {
+        let made = !path.exists();
+        let file = OpenOptions::new().write(true).create(true).truncate(false).open(path);
+        let file = file.map_err(|error| Failure::usage_at(path, error))?;
+        Ok(Self { path: path.to_owned(), file, made })
+    }
+
+    pub(crate) fn write(mut self, text: impl AsRef<[u8]>) -> Result<(), Failure> {
+        let failed = |error| Failure::failed_at(&self.path, error);
+        if self.file.metadata().map_err(failed)?.is_file() {
+            self.file.set_len(0).map_err(failed)?;
+        }
+        self.made = false;
+        self.file.write_all(text.as_ref()).map_err(failed)
+    }
+}
+
+impl Drop for Output {
+    fn drop(&mut self) {
+        if self.made {
+            let _ = std::fs::remove_file(&self.path);
+        }
     }
 }
 

@@ -39,4 +39,4 @@ pub mod topology;
 pub mod virtual_pmu;
 
 pub use error::LinuxError;
-pub use sys::HugePages;
+pub use sys::{HugePages, HugePagesOrEnd};

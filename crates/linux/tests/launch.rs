@@ -216,3 +216,20 @@ fn orphans_are_adopted_and_reaped() {
     assert_eq!(line.trim(), "status 0 children ''");
     launcher.wait().expect("waited");
 }
+
+/// A launch that failed before exec let the program run on without an engine.
+#[test]
+fn a_launch_that_is_given_up_runs_nothing() {
+    if !alone("a_launch_that_is_given_up_runs_nothing") {
+        return;
+    }
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let file = directory.path().join("proof");
+    let script = format!("echo ran > {}", file.display());
+    let launch = start(&["sh", "-c", &script], &[], false).expect("forked");
+    let pid = launch.pid().0;
+    drop(launch);
+    let ended = || fs::read_to_string(format!("/proc/{pid}/stat")).map_or(true, |stat| stat.contains(") Z "));
+    until("the end of its process", ended);
+    assert!(!file.exists(), "it ran");
+}

@@ -45,20 +45,63 @@ fn a_second_engine_is_refused_until_the_first_is_dead() {
     assert!(take(target.id()).expect_err("no process").ends_with("has ended"));
 }
 
+/// Item 15 of the attack of 2026: `attach` by a thread's number passed the lock, and two engines ran.
+#[test]
+fn every_thread_has_its_processs_lock() {
+    let own = Pid(std::process::id());
+    let (give, take_number) = std::sync::mpsc::channel();
+    std::thread::scope(|scope| {
+        let (end, ended) = std::sync::mpsc::channel::<()>();
+        scope.spawn(move || {
+            let thread = fs::read_link("/proc/thread-self").expect("its number");
+            give.send(thread.file_name().expect("a name").to_string_lossy().into_owned()).expect("sent");
+            let _ = ended.recv();
+        });
+        let thread = Pid(take_number.recv().expect("its number").parse().expect("a number"));
+        assert_ne!(thread, own);
+        let lock = EngineLock::take(&ProcRoot::default(), thread).expect("free");
+        assert_eq!(lock.pid(), own);
+        assert!(take(own.0).is_err() && take(thread.0).is_err());
+        drop((lock, end));
+    });
+}
+
+/// Item 15 of the attack of 2026: any user could take the abstract name that was root's lock.
+#[test]
+fn no_other_user_can_hold_a_lock() {
+    const NOBODY: &str = "65534";
+    let mut target = Command::new("sleep").arg("1000").spawn().expect("sleep");
+    let path = format!("/proc/{}/maps", target.id());
+    let words =
+        ["--reuid", NOBODY, "--regid", NOBODY, "--clear-groups", "flock", "--nonblock", &path, "true"];
+    let theirs = Command::new("setpriv").args(words).output().expect("setpriv(1)");
+    let errors = String::from_utf8_lossy(&theirs.stderr).into_owned();
+    if errors.contains("setpriv:") {
+        println!("skipped: only root can be another user");
+    } else {
+        assert!(!theirs.status.success() && errors.contains("Permission denied"), "{errors}");
+        let _lock = take(target.id()).expect("free");
+        // Names there are for everybody to take.
+        let names = fs::read_to_string("/proc/net/unix").expect("abstract names");
+        assert!(!names.contains(&format!("@isotherm-engine-{}-", target.id())));
+    }
+    target.kill().expect("killed");
+    target.wait().expect("waited");
+}
+
 #[test]
 fn a_number_that_is_used_again_has_another_lock() {
     let directory = tempfile::tempdir().expect("a temporary directory");
-    let put = |start: u32| {
+    let put = || {
         fs::create_dir_all(directory.path().join("7")).expect("made");
-        let line = format!("7 (x) S 1 7 7 0 -1 0 1 0 0 0 1 1 0 0 20 0 1 0 {start} 99 9 1 4096 1 5 0 0");
-        fs::write(directory.path().join("7/stat"), line).expect("written");
+        fs::write(directory.path().join("7/status"), "Name:\tx\nTgid:\t7\nPid:\t7\n").expect("written");
+        fs::write(directory.path().join("7/maps"), "").expect("written");
     };
-    // No process has this start time: boot was not that long ago.
     let root = ProcRoot::at(directory.path());
-    let start = 3_000_000_000 + std::process::id();
-    put(start);
+    put();
     let _first = EngineLock::take(&root, Pid(7)).expect("taken");
     assert!(EngineLock::take(&root, Pid(7)).is_err());
-    put(start + 1);
+    fs::remove_dir_all(directory.path().join("7")).expect("ended");
+    put();
     assert!(EngineLock::take(&root, Pid(7)).is_ok());
 }

@@ -12,17 +12,20 @@
 //! | `pause` | samples and moves nothing until `resume` |
 //! | `resume` | continues with everything that the policy has learned |
 //!
-//! The engine polls the socket after each of its steps, and never waits for a client.
+//! The engine polls the socket after each of its steps, and never waits for a client. Clients of other users
+//! than the engine's and root are turned away.
 
 use std::io::{self, ErrorKind, Read, Write};
-use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
 use isotherm_linux::LinuxError;
+use isotherm_linux::process::socket;
 
 /// Maximum length of a line in bytes.
 const MAX_LINE: usize = 4096;
+/// Most clients at a time: one more takes the place of the one that has been silent longest.
 const MAX_CLIENTS: usize = 16;
 
 /// The socket of a run; dropping it removes its file.
@@ -30,6 +33,7 @@ const MAX_CLIENTS: usize = 16;
 pub struct Control {
     path: PathBuf,
     listener: UnixListener,
+    /// In the order in which they last said something.
     clients: Vec<Client>,
 }
 
@@ -49,28 +53,39 @@ impl Control {
         let failed = |error: io::Error| LinuxError::file(path, error);
         // A regular file refuses connections too, and must stay.
         let is_socket = std::fs::symlink_metadata(path).is_ok_and(|file| file.file_type().is_socket());
-        if is_socket
-            && let Err(error) = UnixStream::connect(path)
-            && error.kind() == ErrorKind::ConnectionRefused
-        {
+        if is_socket && socket::is_abandoned(path) {
             std::fs::remove_file(path).map_err(failed)?;
         }
-        let listener = UnixListener::bind(path).map_err(failed)?;
-        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600)).map_err(failed)?;
-        listener.set_nonblocking(true).map_err(failed)?;
+        let listener = socket::listen(path).map_err(failed)?;
         Ok(Self { path: path.to_owned(), listener, clients: Vec::new() })
     }
 
     /// Answers every line that has arrived. Drops clients that do not read their answers.
     pub fn serve(&mut self, mut answer: impl FnMut(&str) -> String) {
-        while self.clients.len() < MAX_CLIENTS
-            && let Ok((stream, _)) = self.listener.accept()
-        {
+        self.answer(&mut answer);
+        // So many in one step that nobody waits long, and so few that a step ends.
+        for _ in 0..MAX_CLIENTS {
+            let Ok(Some((stream, _))) = socket::accept(&self.listener) else { break };
             if stream.set_nonblocking(true).is_ok() {
                 self.clients.push(Client { stream, received: Vec::new() });
             }
         }
-        self.clients.retain_mut(|client| client.serve(&mut answer).is_ok());
+        self.answer(&mut answer);
+        let silent = self.clients.len().saturating_sub(MAX_CLIENTS);
+        self.clients.drain(..silent);
+    }
+
+    fn answer(&mut self, answer: &mut impl FnMut(&str) -> String) {
+        let (mut silent, mut spoke) = (Vec::new(), Vec::new());
+        for mut client in self.clients.drain(..) {
+            match client.serve(answer) {
+                Ok(false) => silent.push(client),
+                Ok(true) => spoke.push(client),
+                Err(_) => {}
+            }
+        }
+        silent.append(&mut spoke);
+        self.clients = silent;
     }
 }
 
@@ -81,28 +96,32 @@ impl Drop for Control {
 }
 
 impl Client {
-    fn serve(&mut self, answer: &mut impl FnMut(&str) -> String) -> io::Result<()> {
+    /// Returns whether it has said something; an error if it has gone or must go.
+    fn serve(&mut self, answer: &mut impl FnMut(&str) -> String) -> io::Result<bool> {
         let mut piece = [0; MAX_LINE];
-        let open = match self.stream.read(&mut piece) {
-            Ok(0) => false,
-            Ok(length) => {
-                self.received.extend(&piece[..length]);
-                true
+        let length = match self.stream.read(&mut piece) {
+            Ok(length) => length,
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {
+                return Ok(false);
             }
-            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => true,
             Err(error) => return Err(error),
         };
+        self.received.extend(&piece[..length]);
         while let Some(end) = self.received.iter().position(|&byte| byte == b'\n') {
             let line: Vec<u8> = self.received.drain(..=end).collect();
             let text = answer(String::from_utf8_lossy(&line).trim());
             self.stream.write_all(format!("{}\n\n", text.trim_end()).as_bytes())?;
         }
-        if open && self.received.len() < MAX_LINE { Ok(()) } else { Err(ErrorKind::BrokenPipe.into()) }
+        let goes_on = length > 0 && self.received.len() < MAX_LINE;
+        if goes_on { Ok(true) } else { Err(ErrorKind::BrokenPipe.into()) }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+    use std::time::Duration;
+
     use super::*;
 
     fn echo(line: &str) -> String {
@@ -137,6 +156,27 @@ mod tests {
         client.write_all(&[b'a'; 2 * MAX_LINE]).expect("room");
         (0..3).for_each(|_| control.serve(echo));
         assert!(control.clients.is_empty());
+    }
+
+    /// Item 14 of the attack of 2026: 16 clients that said nothing kept all others out for good.
+    #[test]
+    fn clients_that_say_nothing_starve_nobody() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("control");
+        let mut control = Control::open(&path).expect("nobody listens there");
+        let connect = || UnixStream::connect(&path).expect("it listens");
+        let mut silent = Vec::new();
+        for _ in 0..8 {
+            silent.extend((0..100).map(|_| connect()));
+            let mut client = connect();
+            client.set_read_timeout(Some(Duration::from_secs(1))).expect("a time");
+            client.write_all(b"status\n").expect("room");
+            (0..10).for_each(|_| control.serve(echo));
+            let mut answer = [0; 64];
+            let length = client.read(&mut answer).expect("an answer");
+            assert_eq!(&answer[..length], b"ok\nstatus\n\n");
+            assert!(control.clients.len() <= MAX_CLIENTS, "{}", control.clients.len());
+        }
     }
 
     #[test]

@@ -21,7 +21,7 @@
 //!     cgroup: None,
 //!     descendants: false,
 //! };
-//! let result = Session::open(config, target)?.start()?.run()?;
+//! let result = Session::open(config, target)?.start()?.run().result?;
 //! assert_eq!((result.exit_status, result.summary.shadow), (Some(0), true));
 //! # Ok(())
 //! # }

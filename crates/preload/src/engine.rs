@@ -108,7 +108,7 @@ fn live(settings: &Settings) {
         forget_errors();
     }
     STATE.store(RUNNING, SeqCst);
-    match engine.run() {
+    match engine.run().result {
         Ok(result) => report(settings, &result),
         Err(error) => say(&error.to_string()),
     }

@@ -1,6 +1,7 @@
 //! `libisotherm.so`, the part of Isotherm inside of a program, by `LD_PRELOAD`. It starts before `main`,
 //! unseen: with `ISOTHERM_SOCKET` the agent of an engine outside, with `ISOTHERM_POLICY` an engine that is a
-//! thread of the program ([`isotherm_live::inside`]), otherwise nothing.
+//! thread of the program ([`isotherm_live::inside`]), otherwise nothing. In a program with more rights than
+//! its user (`AT_SECURE`, as setuid programs) it does nothing either: the environment is the user's.
 //!
 //! It wraps some functions of the C library. Threads register their stack before they run
 //! ([`pthread_create`]), the agent ends before a main thread that leaves its process to other threads
@@ -27,6 +28,10 @@ static ALLOCATOR: arena::Arena = arena::Arena;
 static START: extern "C" fn() = start;
 
 extern "C" fn start() {
+    // SAFETY: an integer only.
+    if unsafe { libc::getauxval(libc::AT_SECURE) } != 0 {
+        return;
+    }
     hint_faults::start_from_environment();
     engine::start_from_environment();
 }

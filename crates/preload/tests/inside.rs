@@ -199,13 +199,10 @@ fn a_second_engine_is_refused_and_children_have_none() {
     let program = ["planted", "--size", "16M", "--seconds", "30"];
     let mut command = inside(&[], &[&[target.as_str()], &program[..]].concat());
     let mut child = command.stdout(Stdio::null()).spawn().expect("it starts");
-    let start = |pid: u32| {
-        let stat = awaited(&format!("/proc/{pid}/stat"), |text| !text.is_empty());
-        stat.rsplit(' ').collect::<Vec<_>>().into_iter().rev().nth(21).unwrap_or_default().to_owned()
-    };
-    let name = format!("@isotherm-engine-{}-{}", child.id(), start(child.id()));
-    let locks = awaited("/proc/net/unix", |text| text.contains(&name));
-    assert_eq!(locks.matches(&name).count(), 1);
+    let name = format!(" {} ", child.id());
+    let is_held =
+        |text: &str| text.lines().filter(|line| line.contains("FLOCK")).any(|line| line.contains(&name));
+    awaited("/proc/locks", is_held);
     let root = isotherm_linux::process::ProcRoot::default();
     let error =
         isotherm_linux::process::lock::EngineLock::take(&root, isotherm_linux::process::Pid(child.id()));

@@ -85,7 +85,7 @@ fn test(name: &str, source: &mut [Box<dyn AccessSource>; 1], environment: &Envir
         std::env::current_exe().unwrap_or_else(|_| std::env::args_os().next().unwrap_or_default().into());
     let mut command = Command::new(own);
     command.args(["doctor", "--known-loop"]);
-    command.envs(environment.iter().map(|(name, value)| (name, value)));
+    command.envs(environment.variables.iter().map(|(name, value)| (name, value)));
     let tested = self_test(source, &mut command).into_iter().next().unwrap_or_default();
     // Uses the name for `--source`: a PMU's own name is its kind.
     SelfTest { source: name.to_owned(), ..tested }

@@ -7,13 +7,13 @@ use isotherm_core::live_result::LiveResult;
 use isotherm_core::parameters::Scale;
 use isotherm_linux::process::Pid;
 use isotherm_live::policy_run::PolicyRun;
-use isotherm_live::session::{Session, SessionConfig, SessionError, Target, TierRequest};
+use isotherm_live::session::{Ended, Session, SessionConfig, SessionError, Target, TierRequest};
 
 use crate::args::{AllocatorArg, AttachArgs, LiveArgs, RunArgs};
 use crate::commands::machines::load_profile;
 use crate::commands::simulate::parse_scale;
 use crate::failure::Failure;
-use crate::output::write;
+use crate::output::{Output, say};
 use crate::{libraries, settings};
 
 /// Runs a program with its memory tiered. The exit status is the program's.
@@ -43,21 +43,36 @@ fn allocator(allocator: AllocatorArg) -> Result<Option<PathBuf>, Failure> {
 }
 
 fn tier(args: &LiveArgs, target: Target) -> Result<(), Failure> {
-    let session = Session::open(config(args)?, target).map_err(failure)?;
+    let config = config(args)?;
+    let summary = args.summary.as_deref().map(Output::open).transpose()?;
+    let report = args.report.as_deref().map(Output::open).transpose()?;
+    let session = Session::open(config, target).map_err(failure)?;
     if !args.quiet {
-        session.notes().for_each(|note| eprintln!("isotherm: {note}"));
+        session.notes().for_each(|note| say(&format!("isotherm: {note}\n")));
     }
-    let result = session.start().map_err(failure)?.run().map_err(Failure::failed)?;
-    report(args, &result)?;
-    Failure::exit(result.exit_status)
+    let Ended { exit, result } = session.start().map_err(failure)?.run();
+    let told = result.map_err(Failure::failed).and_then(|result| {
+        let json = |output: Output| output.write(isotherm_report::live_json(&result));
+        let html = |output: Output| output.write(isotherm_report::live_html(&result));
+        let written = [summary.map_or(Ok(()), json), report.map_or(Ok(()), html)];
+        tell(args, &result);
+        written.into_iter().collect()
+    });
+    let Some(exit) = exit else { return told };
+    // The program's status is never replaced.
+    told.unwrap_or_else(|failure| say(&format!("isotherm: {failure}\n")));
+    Failure::exit(Some(exit.status().into()))
+}
+
+fn tell(args: &LiveArgs, result: &LiveResult) {
+    if args.quiet {
+        return;
+    }
+    say(&if args.json { isotherm_report::live_json(result) } else { isotherm_report::live_text(result) });
 }
 
 fn failure(error: SessionError) -> Failure {
-    match &error {
-        SessionError::Launch(launch) => Failure::Command(launch.exit_status(), error.to_string()),
-        _ if error.is_request() => Failure::usage(error),
-        _ => Failure::failed(error),
-    }
+    Failure::Command(error.exit_status(), error.to_string())
 }
 
 fn config(args: &LiveArgs) -> Result<SessionConfig, Failure> {
@@ -91,19 +106,4 @@ fn config(args: &LiveArgs) -> Result<SessionConfig, Failure> {
         page_size: args.page_size.into(),
         control: args.control.clone(),
     })
-}
-
-fn report(args: &LiveArgs, result: &LiveResult) -> Result<(), Failure> {
-    if let Some(path) = &args.summary {
-        write(path, isotherm_report::live_json(result))?;
-    }
-    if let Some(path) = &args.report {
-        write(path, isotherm_report::live_html(result))?;
-    }
-    if !args.quiet {
-        let text =
-            if args.json { isotherm_report::live_json(result) } else { isotherm_report::live_text(result) };
-        eprint!("{text}");
-    }
-    Ok(())
 }

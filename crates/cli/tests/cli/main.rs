@@ -11,6 +11,7 @@ mod listings;
 mod live;
 mod record;
 mod score;
+mod security;
 mod simulate;
 mod size;
 mod support;

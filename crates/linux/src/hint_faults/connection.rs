@@ -10,7 +10,7 @@ use super::protocol::{Counter, Hello, RING, Record, Shared, State, VERSION, vers
 use super::settings::HintFaultOptions;
 use crate::process::Pid;
 use crate::sys::mmap::SharedValue;
-use crate::sys::sockets::{nudge, peer, receive_file, still_there};
+use crate::sys::sockets::{nudge, receive_file, still_there};
 
 /// Most requests to arm that wait for room in the agent's queue.
 const WAITING: usize = 1 << 20;
@@ -22,10 +22,9 @@ pub(super) struct Pending {
 }
 
 impl Pending {
-    /// Returns the agent behind the socket; `None` if its process has ended.
-    pub(super) fn new(socket: UnixStream) -> Option<Self> {
-        let process = peer(socket.as_raw_fd()).ok().filter(|process| process.0 > 0)?;
-        Some(Self { socket, process })
+    /// Returns the agent of a process behind the socket; `None` if the process is outside of this namespace.
+    pub(super) fn new(socket: UnixStream, process: Pid) -> Option<Self> {
+        (process.0 > 0).then_some(Self { socket, process })
     }
 
     /// Receives the hello: a connection, or `self` if it has not come yet.

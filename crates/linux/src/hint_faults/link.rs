@@ -10,7 +10,7 @@ use super::store::SMALL;
 use crate::sys::agent as sys;
 use crate::sys::mmap::SharedValue;
 use crate::sys::range::Range64;
-use crate::sys::sockets::{connect, send_file, still_there};
+use crate::sys::sockets::{connect, peer, send_file, still_there};
 
 pub(super) struct Link {
     socket: OwnedFd,
@@ -21,6 +21,9 @@ pub(super) struct Link {
 impl Link {
     pub(super) fn open(path: &[u8]) -> Result<Self, i32> {
         let socket = connect(path, false)?;
+        if !peer(socket.as_raw_fd())?.is_trusted() {
+            return Err(libc::EPERM);
+        }
         let (shared, file) = SharedValue::create()?;
         let status = sys::open(c"/proc/self/stat")?;
         send_file(socket.as_raw_fd(), &hello(), &file)?;
@@ -117,5 +120,27 @@ mod tests {
         let (state, threads) = state_and_threads(&text).unwrap();
         assert!(matches!(state, b'R' | b'S'));
         assert!(threads >= 1);
+    }
+
+    #[test]
+    fn an_engine_of_another_user_is_refused() {
+        use std::os::unix::ffi::OsStrExt;
+        use std::os::unix::fs::PermissionsExt;
+
+        use crate::process::socket::listen;
+        use crate::sys::testing::{as_user, is_root};
+
+        if !is_root() {
+            return eprintln!("skipped: only root can be another user");
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("socket");
+        let open = |path| std::fs::set_permissions(path, PermissionsExt::from_mode(0o777)).unwrap();
+        open(folder.path());
+        let _engine = as_user(65534, || listen(&path)).unwrap();
+        open(&path);
+        let agent = || Link::open(path.as_os_str().as_bytes()).err();
+        assert_eq!((agent(), as_user(65533, agent)), (Some(libc::EPERM), Some(libc::EPERM)));
+        assert_eq!(as_user(65534, agent), None);
     }
 }

@@ -2,12 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::fs;
-use std::io;
-use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use isotherm_core::{Bytes, Nanos, Operation, Sampling, SamplingRate, Signal, Signals};
@@ -16,7 +12,8 @@ use super::connection::{Connection, Pending, Report};
 use super::protocol::{Counter, Record, SOCKET_VARIABLE, UNBOUNDED};
 use super::settings::HintFaultOptions;
 use crate::LinuxError;
-use crate::process::Pid;
+use crate::process::folder::Folder;
+use crate::process::{Pid, socket};
 use crate::source::{Access, AccessSource, Cause, SourceStatistics};
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -54,13 +51,15 @@ impl HintFaultStatistics {
 
 /// One drain in this many asks whether agents have come or gone: two calls, dearer than the rest.
 const LOOKS: u32 = 8;
+/// The socket's name in its folder.
+const SOCKET: &str = "socket";
 
 /// Hint faults in software: see the [module](super).
 pub struct HintFaultSource {
     drains: u32,
     options: HintFaultOptions,
     listener: UnixListener,
-    directory: Directory,
+    folder: Folder,
     pending: Vec<Pending>,
     connections: BTreeMap<Pid, Connection>,
     /// Processes to sample, and since when.
@@ -73,22 +72,21 @@ pub struct HintFaultSource {
 }
 
 impl HintFaultSource {
-    /// Creates the socket, in a new directory below `$XDG_RUNTIME_DIR` or the directory for temporary files,
-    /// for this user alone. Sampling is off until [`AccessSource::request`].
+    /// Creates the socket in a [`Folder`], for this user alone. Sampling is off until
+    /// [`AccessSource::request`].
     ///
     /// # Errors
-    /// Returns an error if the directory or the socket cannot be made, or an option is out of bounds.
+    /// Returns an error if the folder or the socket cannot be made, or an option is out of bounds.
     pub fn open(options: HintFaultOptions) -> Result<Self, LinuxError> {
         options.check()?;
-        let directory = Directory::new()?;
-        let path = directory.socket();
-        let listener = UnixListener::bind(&path).map_err(|error| LinuxError::file(&path, error))?;
-        listener.set_nonblocking(true).map_err(|error| LinuxError::file(&path, error))?;
+        let folder = Folder::new()?;
+        let path = folder.path(SOCKET);
+        let listener = socket::listen(&path).map_err(|error| LinuxError::file(&path, error))?;
         Ok(Self {
             drains: 0,
             options,
             listener,
-            directory,
+            folder,
             pending: Vec::new(),
             connections: BTreeMap::new(),
             wanted: BTreeMap::new(),
@@ -108,15 +106,12 @@ impl HintFaultSource {
             preload.push(":");
         }
         preload.push(library);
-        vec![
-            ("LD_PRELOAD".into(), preload),
-            (SOCKET_VARIABLE.into(), self.directory.socket().into_os_string()),
-        ]
+        vec![("LD_PRELOAD".into(), preload), (SOCKET_VARIABLE.into(), self.socket().into_os_string())]
     }
 
     /// Returns the socket's path, for an agent started by [`super::start_agent`].
     pub fn socket(&self) -> PathBuf {
-        self.directory.socket()
+        self.folder.path(SOCKET)
     }
 
     /// Returns processes whose agent cannot work, with a remedy in one line each.
@@ -144,13 +139,10 @@ impl HintFaultSource {
     }
 
     fn accept(&mut self) -> Result<(), LinuxError> {
-        loop {
-            match self.listener.accept() {
-                Ok((socket, _)) => self.pending.extend(Pending::new(socket)),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
-                Err(error) => return Err(LinuxError::of_call("accept")(error)),
-            }
+        while let Some((socket, process)) =
+            socket::accept(&self.listener).map_err(LinuxError::of_call("accept"))?
+        {
+            self.pending.extend(Pending::new(socket, process));
         }
         for pending in std::mem::take(&mut self.pending) {
             let process = pending.process;
@@ -283,39 +275,4 @@ fn access(process: Pid, record: Record, stores: bool) -> Option<Access> {
         operation: if record.store { Operation::Store } else { Operation::Load },
         cause: if record.requested { Cause::Armed { since_us } } else { Cause::Sampled },
     })
-}
-
-/// The socket's directory, removed on drop.
-struct Directory(PathBuf);
-
-impl Directory {
-    fn new() -> Result<Self, LinuxError> {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-        let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| path.is_dir());
-        let base = runtime.unwrap_or_else(std::env::temp_dir);
-        let mut last = None;
-        for _ in 0..16 {
-            let number = NEXT.fetch_add(1, Ordering::Relaxed);
-            let path = base.join(format!("isotherm-{}-{number}", std::process::id()));
-            match fs::DirBuilder::new().mode(0o700).create(&path) {
-                Ok(()) => return Ok(Self(path)),
-                // Left by a killed process of the same number; not removed.
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => last = Some((path, error)),
-                Err(error) => return Err(LinuxError::file(path, error)),
-            }
-        }
-        let (path, error) = last.unwrap_or((base, io::ErrorKind::AlreadyExists.into()));
-        Err(LinuxError::file(path, error))
-    }
-
-    fn socket(&self) -> PathBuf {
-        self.0.join("socket")
-    }
-}
-
-impl Drop for Directory {
-    fn drop(&mut self) {
-        let _ = fs::remove_file(self.socket());
-        let _ = fs::remove_dir(&self.0);
-    }
 }

@@ -41,7 +41,8 @@ impl LaunchError {
     }
 }
 
-/// A program that is forked and waits before exec. Dropping it lets the program go on.
+/// A program that is forked and waits before exec. Dropping it ends the program, of which nothing has run;
+/// the death of this process lets it go on.
 #[derive(Debug)]
 pub struct Launch {
     pid: Pid,
@@ -89,6 +90,7 @@ impl Launch {
             return Err(LinuxError::of_call("fork")(io::ErrorKind::UnexpectedEof.into()).into());
         }
         let (pid, signals) = (Pid(u32::from_ne_bytes(id)), Some(signals));
+        sys::set_program(pid);
         Ok(Self { pid, signals, name, release: Some(release), spawning: Some(spawning), adopt })
     }
 
@@ -111,9 +113,10 @@ impl Launch {
 
 impl Drop for Launch {
     fn drop(&mut self) {
-        self.release = None;
         if let Some(spawning) = self.spawning.take() {
-            // Its outcome no longer matters.
+            // Neither its end nor the outcome of the spawn matter any more.
+            let _ = sys::send(self.pid, libc::SIGKILL);
+            self.release = None;
             let _ = spawning.join();
         }
     }
@@ -162,7 +165,9 @@ impl Running {
             let own = self.signals.iter().map(Signals::descriptor);
             let files = self.pidfd.iter().map(AsRawFd::as_raw_fd).chain(own);
             let pause = if self.pidfd.is_some() { left } else { left.min(LOOK) };
-            sys::poll(files, pause).map_err(LinuxError::of_call("poll"))?;
+            if sys::poll(files, pause).is_err() {
+                std::thread::sleep(pause.min(LOOK));
+            }
         }
     }
 

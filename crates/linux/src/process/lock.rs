@@ -1,52 +1,78 @@
-//! The lock that allows one engine per process: an abstract socket named after its number and start time.
+//! The lock that allows one engine per process: `flock(2)` on the process's `/proc/PID/maps`.
 //!
-//! Any user of the network namespace sees it, and the kernel frees it when its holder dies.
+//! Only who may read the process's memory can open that file (`PTRACE_MODE_READ`), so no other user can hold
+//! the lock. It leaves nothing behind: the kernel frees it when its holder dies, and the file is the
+//! process's own, which one that gets the same number does not share.
 
-use std::io;
-use std::os::fd::AsRawFd;
-use std::os::linux::net::SocketAddrExt;
-use std::os::unix::net::{SocketAddr, UnixListener};
+use std::fs::{File, TryLockError};
+use std::os::unix::fs::MetadataExt;
 
-use super::{Pid, ProcRoot, ProcessStat};
+use super::{Pid, ProcRoot};
 use crate::LinuxError;
-use crate::sys::sockets;
+
+const FILE: &str = "maps";
 
 /// The right to tier one process, released on drop.
 #[derive(Debug)]
 pub struct EngineLock {
-    _socket: UnixListener,
+    _file: File,
     pid: Pid,
 }
 
 impl EngineLock {
-    /// Takes the lock of a process; refused, naming the holder, while another engine has it.
-    pub fn take(root: &ProcRoot, pid: Pid) -> Result<Self, LinuxError> {
-        let start = ProcessStat::read(root, pid, &mut Vec::new())?.start;
-        let call = LinuxError::of_call("bind of the engine's lock");
-        let name = format!("isotherm-engine-{}-{start}", pid.0);
-        let address = SocketAddr::from_abstract_name(&name).map_err(call)?;
-        match UnixListener::bind_addr(&address) {
-            Ok(socket) => Ok(Self { _socket: socket, pid }),
-            Err(error) if error.kind() == io::ErrorKind::AddrInUse => Err(refused(pid, &name)),
-            Err(error) => Err(call(error)),
+    /// Takes the lock of the process that `thread` belongs to; refused, naming the holder, while another
+    /// engine has it, and without the right to read the process's memory.
+    pub fn take(root: &ProcRoot, thread: Pid) -> Result<Self, LinuxError> {
+        let pid = root.process_of(thread)?;
+        let file = root.open(pid, FILE)?;
+        match file.try_lock() {
+            Ok(()) => Ok(Self { _file: file, pid }),
+            Err(TryLockError::WouldBlock) => Err(refused(root, pid, &file)),
+            Err(TryLockError::Error(error)) => Err(LinuxError::file(root.file(pid, FILE), error)),
         }
     }
 
+    /// Returns the process, also where a thread was named.
     pub fn pid(&self) -> Pid {
         self.pid
     }
 }
 
-fn refused(pid: Pid, name: &str) -> LinuxError {
-    let abstract_name = format!("\0{name}");
-    let socket = sockets::connect(abstract_name.as_bytes(), true).map_err(io::Error::from_raw_os_error);
-    let holder = match socket.and_then(|socket| sockets::peer(socket.as_raw_fd())) {
-        Ok(holder) if holder == pid => "the program itself, through libisotherm.so".into(),
-        Ok(holder) => format!("process {}", holder.0),
-        Err(_) => "another process".into(),
+fn refused(root: &ProcRoot, pid: Pid, file: &File) -> LinuxError {
+    let locks = std::fs::read_to_string(root.path().join("locks")).unwrap_or_default();
+    let holder = match file.metadata().ok().and_then(|file| holder(&locks, file.dev(), file.ino())) {
+        Some(holder) if holder == pid => "the program itself, through libisotherm.so".into(),
+        Some(holder) => format!("process {}", holder.0),
+        None => "another process".into(),
     };
     LinuxError::Unsupported {
         what: "a second engine on one process",
         remedy: format!("process {} is tiered by {holder}; end that engine first", pid.0),
+    }
+}
+
+/// Finds a file's holder in `/proc/locks`: `1: FLOCK  ADVISORY  WRITE 7727 00:15:851137 0 EOF`.
+fn holder(locks: &str, device: u64, inode: u64) -> Option<Pid> {
+    let file = format!("{:02x}:{:02x}:{inode}", libc::major(device), libc::minor(device));
+    locks.lines().find_map(|line| {
+        let mut words = line.split_ascii_whitespace().skip(1);
+        let (kind, holder, place) = (words.next()?, words.nth(2)?, words.next()?);
+        (kind == "FLOCK" && place == file).then(|| holder.parse().ok().map(Pid)).flatten()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_holder_is_found_among_other_locks() {
+        let locks = "1: POSIX  ADVISORY  WRITE 12 00:15:851137 0 EOF\n\
+                     1: -> FLOCK  ADVISORY  WRITE 13 00:15:851137 0 EOF\n\
+                     2: FLOCK  ADVISORY  WRITE 14 08:15:851137 0 EOF\n\
+                     3: FLOCK  ADVISORY  WRITE 7727 00:15:851137 0 EOF\n";
+        assert_eq!(holder(locks, 0x15, 851_137), Some(Pid(7727)));
+        assert_eq!(holder(locks, 0x15, 851_138), None);
+        assert_eq!(holder("nonsense\n\n1:\n", 0x15, 851_137), None);
     }
 }

@@ -1,10 +1,13 @@
 //! Processes: how a program is started, its tree, and one engine per process.
 
 mod exit;
+pub mod folder;
 pub mod launch;
 pub mod lock;
+pub mod preload;
 mod proc;
 pub mod signals;
+pub mod socket;
 mod stat;
 pub mod tree;
 

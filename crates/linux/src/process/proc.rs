@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::Pid;
 use crate::LinuxError;
+use crate::files::decimal;
 
 /// Smallest room for a read: the kernel fills `/proc` files by the page; small reads can tear a list apart.
 const ROOM: usize = 16 << 10;
@@ -49,6 +50,19 @@ impl ProcRoot {
     pub fn read(&self, pid: Pid, name: &str, buffer: &mut Vec<u8>) -> Result<(), LinuxError> {
         let mut file = self.open(pid, name)?;
         read_all(&mut file, buffer).map_err(|error| self.failure(pid, self.file(pid, name), error))
+    }
+
+    /// Returns the process that a thread belongs to: itself for a process's first thread.
+    pub fn process_of(&self, thread: Pid) -> Result<Pid, LinuxError> {
+        let mut text = Vec::new();
+        self.read(thread, "status", &mut text)?;
+        let line = text.split(|&byte| byte == b'\n').find_map(|line| line.strip_prefix(b"Tgid:"));
+        let number = line.and_then(|line| decimal(std::str::from_utf8(line).ok()?.trim()));
+        number.map(Pid).ok_or_else(|| LinuxError::Format {
+            path: self.file(thread, "status"),
+            expected: "a line 'Tgid: NUMBER'",
+            found: excerpt(&text),
+        })
     }
 
     pub(crate) fn failure(&self, pid: Pid, path: PathBuf, error: io::Error) -> LinuxError {

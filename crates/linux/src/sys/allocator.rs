@@ -1,7 +1,10 @@
 //! The engine's allocator: large arrays lie in huge pages, so that random lookups of pages miss the TLB less.
 
 use std::alloc::{GlobalAlloc, Layout, System};
+use std::io::Write;
 use std::ptr::null_mut;
+
+use super::process::outlast_program;
 
 /// Smallest allocation that is a mapping of its own.
 const LARGE: usize = 1 << 20;
@@ -88,6 +91,52 @@ unsafe impl GlobalAlloc for HugePages {
                 new
             },
         }
+    }
+}
+
+/// [`HugePages`] for a tool: where memory is refused, the process ends with one line, without abort and a
+/// backtrace. Its status is 2, or that of the program that it has launched, for which it waits.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct HugePagesOrEnd;
+
+/// Returns `memory`, or ends the process if it is none.
+fn or_end(memory: *mut u8, size: usize) -> *mut u8 {
+    if memory.is_null() {
+        let mut line = [0u8; 128];
+        let mut rest = &mut line[..];
+        // Writes to a slice allocate nothing.
+        let _ = writeln!(rest, "isotherm: out of memory: {size} bytes more were refused");
+        let unused = rest.len();
+        let line = &line[..line.len() - unused];
+        // SAFETY: writes bytes of this frame.
+        unsafe { libc::write(libc::STDERR_FILENO, line.as_ptr().cast(), line.len()) };
+        let status = outlast_program().unwrap_or(2);
+        // SAFETY: ends the process without running anything of it: a lock may be held here.
+        unsafe { libc::_exit(status) };
+    }
+    memory
+}
+
+// SAFETY: `HugePages`' memory under the caller's own promises.
+unsafe impl GlobalAlloc for HugePagesOrEnd {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller's layout.
+        or_end(unsafe { HugePages.alloc(layout) }, layout.size())
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller's layout.
+        or_end(unsafe { HugePages.alloc_zeroed(layout) }, layout.size())
+    }
+
+    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        // SAFETY: the caller's memory, which is `HugePages`', and its layout.
+        unsafe { HugePages.dealloc(memory, layout) }
+    }
+
+    unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        // SAFETY: as for `dealloc`, and the caller's size.
+        or_end(unsafe { HugePages.realloc(memory, layout, size) }, size)
     }
 }
 

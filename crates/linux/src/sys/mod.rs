@@ -10,8 +10,8 @@
 //! | `perf` | `perf_event_open`, its ioctls, rings and AUX areas |
 //! | `userfaultfd` | `userfaultfd`, its ioctls and messages |
 //! | `registers` | Registers of PCI devices, read and written volatile |
-//! | `process` | `pidfd_open`, `kill`, `waitpid`, `poll`, `prctl`, `sigaction`, the child before exec |
-//! | `sockets` | `connect`, `sendmsg`, `recvmsg`, `send`, `recv`, `getsockopt` |
+//! | `process` | `geteuid`, `pidfd_open`, `kill`, `waitpid`, `close_range`, `poll`, `prctl`, `sigaction`, the child before exec |
+//! | `sockets` | `connect`, `fchmod`, `bind`, `listen`, `sendmsg`, `recvmsg`, `send`, `recv`, `getsockopt` |
 //! | `agent` | Calls of the agent's thread: `close_range`, `ppoll`, `pthread_*`, `sched_*`, `nanosleep`, `pread64` |
 //! | `allocator` | The allocator of large arrays: `mmap`, `mremap` |
 //! | `probe` | Calls that only ask whether the kernel would do something; `faccessat` |
@@ -41,7 +41,7 @@ pub(crate) mod userfaultfd;
 use std::io;
 use std::os::fd::{FromRawFd, OwnedFd};
 
-pub use allocator::HugePages;
+pub use allocator::{HugePages, HugePagesOrEnd};
 
 /// Returns the last call's error of this thread.
 fn errno() -> i32 {

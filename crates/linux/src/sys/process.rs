@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::time::Duration;
 
 use super::{checked, errno, owned};
@@ -15,6 +15,12 @@ pub struct Pid(pub u32);
 
 /// The signals that ask a program to end.
 pub const ENDING: [i32; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
+
+/// Returns the user whose rights this thread has.
+pub(crate) fn user() -> u32 {
+    // SAFETY: no arguments; it always succeeds.
+    unsafe { libc::geteuid() }
+}
 
 /// Opens a descriptor that can be read when the process ends: `ESRCH` without it, `ENOSYS` before Linux 5.3.
 pub(crate) fn pidfd_open(pid: Pid) -> io::Result<OwnedFd> {
@@ -44,9 +50,48 @@ pub(crate) fn reap(child: Option<Pid>) -> io::Result<Option<(Pid, i32)>> {
         0 => Ok(None),
         child => {
             let child = checked(child)?;
+            if child == PROGRAM.load(Ordering::SeqCst) {
+                PROGRAM_END.store(status, Ordering::SeqCst);
+            }
             Ok(Some((Pid(child as u32), status)))
         }
     }
+}
+
+/// The launched program, 0 without one, and its status of `wait(2)`, negative until it is known.
+static PROGRAM: AtomicI32 = AtomicI32::new(0);
+static PROGRAM_END: AtomicI32 = AtomicI32::new(-1);
+/// Whether this process does nothing any more but wait for the program and pass signals on.
+static OUTLASTING: AtomicBool = AtomicBool::new(false);
+
+/// Notes the program that this process has launched, for [`outlast_program`].
+pub(crate) fn set_program(program: Pid) {
+    PROGRAM_END.store(-1, Ordering::SeqCst);
+    PROGRAM.store(program.0 as libc::pid_t, Ordering::SeqCst);
+}
+
+/// Waits for the launched program, if there is one, and returns its status as a shell shows it. For a process
+/// of which nothing else can go on: closes what it has open, so that others see its end, and calls
+/// async-signal-safe functions only.
+pub(crate) fn outlast_program() -> Option<i32> {
+    let program = PROGRAM.load(Ordering::SeqCst);
+    if program == 0 {
+        return None;
+    }
+    let mut status = PROGRAM_END.load(Ordering::SeqCst);
+    if status < 0 {
+        OUTLASTING.store(true, Ordering::SeqCst);
+        // SAFETY: integers only. No code that knows these descriptors runs after this.
+        unsafe { libc::syscall(libc::SYS_close_range, libc::STDERR_FILENO + 1, libc::c_uint::MAX, 0) };
+        // SAFETY: `status` outlives the call, which writes one integer to it.
+        while unsafe { libc::waitpid(program, &raw mut status, 0) } < 0 {
+            if errno() != libc::EINTR {
+                return None;
+            }
+        }
+    }
+    let signal = libc::WIFSIGNALED(status).then(|| 128 + libc::WTERMSIG(status));
+    Some(signal.unwrap_or_else(|| libc::WEXITSTATUS(status)))
 }
 
 /// Waits until one of these can be read, a signal came or the time is over. Returns which can be read.
@@ -93,6 +138,10 @@ extern "C" fn on_signal(number: libc::c_int, info: *mut libc::siginfo_t, _contex
     let saved = unsafe { *libc::__errno_location() };
     // SAFETY: writes one byte of a local; a bad descriptor or a full pipe only makes the call fail.
     unsafe { libc::write(SIGNAL_PIPE.load(Ordering::Relaxed), (&raw const byte).cast(), 1) };
+    if OUTLASTING.load(Ordering::SeqCst) && code != SI_KERNEL {
+        // SAFETY: integers only; the program is this process's child and not reaped.
+        unsafe { libc::kill(PROGRAM.load(Ordering::SeqCst), number) };
+    }
     // SAFETY: as above.
     unsafe { *libc::__errno_location() = saved };
 }

@@ -5,16 +5,22 @@
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
 use super::process::Pid;
-use super::{checked, code, errno, owned};
+use super::{code, errno, owned};
 
-/// Connects to the socket at `path`; one that begins with a zero byte is abstract. With `nonblocking` the
-/// call fails instead of waiting for a full queue. Errors: `ENAMETOOLONG` for more than 107 bytes;
-/// `ECONNREFUSED` or `ENOENT` if nobody listens there; `EAGAIN` for a full queue.
-pub(crate) fn connect(path: &[u8], nonblocking: bool) -> Result<OwnedFd, i32> {
-    let kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC | if nonblocking { libc::SOCK_NONBLOCK } else { 0 };
+/// Mode of a socket that only its user may connect to.
+const PRIVATE: libc::mode_t = 0o600;
+
+fn socket(flags: libc::c_int) -> Result<OwnedFd, i32> {
+    let kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC | flags;
     // SAFETY: integers only.
-    let socket =
-        owned(unsafe { libc::socket(libc::AF_UNIX, kind, 0) }.into()).map_err(|error| code(&error))?;
+    owned(unsafe { libc::socket(libc::AF_UNIX, kind, 0) }.into()).map_err(|error| code(&error))
+}
+
+/// Calls `with` with the address of `path` and its length.
+fn with_address(
+    path: &[u8],
+    with: impl FnOnce(*const libc::sockaddr, libc::socklen_t) -> libc::c_int,
+) -> Result<(), i32> {
     // SAFETY: all bytes zero are a valid value of this plain structure.
     let mut address: libc::sockaddr_un = unsafe { std::mem::zeroed() };
     address.sun_family = libc::AF_UNIX as libc::sa_family_t;
@@ -24,17 +30,55 @@ pub(crate) fn connect(path: &[u8], nonblocking: bool) -> Result<OwnedFd, i32> {
     for (to, from) in address.sun_path.iter_mut().zip(path) {
         *to = *from as libc::c_char;
     }
-    // Every byte of an abstract name counts; a path ends at its zero byte.
-    let used = path.len() + usize::from(path.first() != Some(&0));
-    let length = (size_of::<libc::sa_family_t>() + used) as libc::socklen_t;
-    // SAFETY: the address outlives the call, and `length` is within it.
-    let connected = unsafe { libc::connect(socket.as_raw_fd(), (&raw const address).cast(), length) };
-    if connected == 0 { Ok(socket) } else { Err(errno()) }
+    let length = (size_of::<libc::sa_family_t>() + path.len() + 1) as libc::socklen_t;
+    if with((&raw const address).cast(), length) == 0 { Ok(()) } else { Err(errno()) }
 }
 
-/// Returns who is at the other end, as the kernel knows it (`SO_PEERCRED`); 0 for a process outside of this
-/// namespace. Errors: `ENOTSOCK` or `EBADF` for another descriptor.
-pub(crate) fn peer(socket: RawFd) -> std::io::Result<Pid> {
+/// Connects to the socket at `path`. With `nonblocking` the call fails instead of waiting for a full queue.
+/// Errors: `ENAMETOOLONG` for more than 107 bytes; `ECONNREFUSED` or `ENOENT` if nobody listens there;
+/// `EAGAIN` for a full queue.
+pub(crate) fn connect(path: &[u8], nonblocking: bool) -> Result<OwnedFd, i32> {
+    let socket = socket(if nonblocking { libc::SOCK_NONBLOCK } else { 0 })?;
+    // SAFETY: the address is readable for its length during the call.
+    with_address(path, |at, length| unsafe { libc::connect(socket.as_raw_fd(), at, length) })?;
+    Ok(socket)
+}
+
+/// Listens at `path`, without waiting in calls. Others can never connect, whatever the umask: Linux gives the
+/// file the mode that the socket had before `bind(2)`. Errors: `EADDRINUSE` if there is a file.
+pub(crate) fn listen(path: &[u8]) -> Result<OwnedFd, i32> {
+    let socket = socket(libc::SOCK_NONBLOCK)?;
+    // SAFETY: integers only.
+    if unsafe { libc::fchmod(socket.as_raw_fd(), PRIVATE) } != 0 {
+        return Err(errno());
+    }
+    // SAFETY: the address is readable for its length during the call.
+    with_address(path, |at, length| unsafe { libc::bind(socket.as_raw_fd(), at, length) })?;
+    // SAFETY: integers only.
+    if unsafe { libc::listen(socket.as_raw_fd(), libc::SOMAXCONN) } != 0 {
+        return Err(errno());
+    }
+    Ok(socket)
+}
+
+/// Whoever is at the other end of a socket.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Peer {
+    /// 0 for a process outside of this namespace.
+    pub(crate) process: Pid,
+    user: u32,
+}
+
+impl Peer {
+    /// Returns whether it has this thread's user, or is root.
+    pub(crate) fn is_trusted(self) -> bool {
+        self.user == 0 || self.user == super::process::user()
+    }
+}
+
+/// Returns who is at the other end, as the kernel knows it (`SO_PEERCRED`). Errors: `ENOTSOCK` or `EBADF` for
+/// another descriptor.
+pub(crate) fn peer(socket: RawFd) -> Result<Peer, i32> {
     let mut who = libc::ucred { pid: 0, uid: 0, gid: 0 };
     let mut length = size_of::<libc::ucred>() as libc::socklen_t;
     // SAFETY: the structure and its length are writable and match.
@@ -42,7 +86,7 @@ pub(crate) fn peer(socket: RawFd) -> std::io::Result<Pid> {
         let option = (&raw mut who).cast();
         libc::getsockopt(socket, libc::SOL_SOCKET, libc::SO_PEERCRED, option, &raw mut length)
     };
-    checked(result).map(|_| Pid(who.pid as u32))
+    if result == 0 { Ok(Peer { process: Pid(who.pid as u32), user: who.uid }) } else { Err(errno()) }
 }
 
 /// Room for one descriptor beside a message, aligned as `cmsghdr` is.

@@ -1,4 +1,4 @@
-//! Memory for tests: mapped, touched and dropped page by page.
+//! For tests: memory that is mapped, touched and dropped page by page, other users, no umask.
 
 use std::ops::Range;
 
@@ -54,4 +54,38 @@ impl Memory {
         // SAFETY: the range lies in this mapping, into which nobody holds a reference.
         unsafe { madvise(start as *mut u8, length as usize, libc::MADV_DONTNEED) }.expect("mapped");
     }
+}
+
+/// Calls `f` in a thread of its own, with rights or a mask that the thread has taken for itself by `prepare`.
+fn in_thread<R: Send>(prepare: impl FnOnce() + Send, f: impl FnOnce() -> R + Send) -> R {
+    let run = || {
+        prepare();
+        f()
+    };
+    std::thread::scope(|scope| scope.spawn(run).join()).expect("the thread's test")
+}
+
+pub(crate) fn is_root() -> bool {
+    super::process::user() == 0
+}
+
+/// Calls `f` as another user; only root can.
+pub(crate) fn as_user<R: Send>(user: u32, f: impl FnOnce() -> R + Send) -> R {
+    let become_user = move || {
+        // SAFETY: integers only. The raw call changes this thread alone, on whose rights no other relies.
+        let result = unsafe { libc::syscall(libc::SYS_setresuid, user, user, user) };
+        assert_eq!(result, 0, "only root can be another user");
+    };
+    in_thread(become_user, f)
+}
+
+/// Calls `f` with an umask of 0.
+pub(crate) fn without_umask<R: Send>(f: impl FnOnce() -> R + Send) -> R {
+    let unmask = || {
+        // SAFETY: integers only. This thread gets an umask of its own.
+        assert_eq!(unsafe { libc::unshare(libc::CLONE_FS) }, 0);
+        // SAFETY: as above.
+        unsafe { libc::umask(0) };
+    };
+    in_thread(unmask, f)
 }

@@ -196,6 +196,12 @@ impl LiveHost {
         self.follow_processes()
     }
 
+    /// Follows the programs to their end without tiering them.
+    pub fn outlast(&mut self) {
+        self.suspend(true);
+        while self.idle(Duration::from_nanos(QUIET_POLL.0)) {}
+    }
+
     pub fn begin_policy(&mut self, allocation: Allocation) {
         self.memory.begin_policy(allocation);
     }

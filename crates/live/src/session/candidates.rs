@@ -10,6 +10,7 @@ use isotherm_linux::hint_faults::{self, HintFaultOptions, HintFaultSource};
 use isotherm_linux::perf::data_source::TierMap;
 use isotherm_linux::perf::events::SourceEvents;
 use isotherm_linux::perf::source::{PmuOptions, PmuSource};
+use isotherm_linux::process::preload::Entry;
 use isotherm_linux::source::AccessSource;
 use isotherm_linux::virtual_pmu::{self, VirtualPmuSource};
 
@@ -80,7 +81,7 @@ impl<'a> Candidate<'a> {
         offers: Signals,
         open: impl FnOnce() -> Result<S, LinuxError> + 'a,
     ) -> Self {
-        let open = move || Ok(Opened { source: Box::new(open()?), environment: Environment::new() });
+        let open = move || Ok(Opened { source: Box::new(open()?), environment: Environment::default() });
         Self { name, offers, open: Box::new(open) }
     }
 }
@@ -145,7 +146,13 @@ fn open_hint_faults(request: &SourceRequest<'_>) -> Result<Opened, LinuxError> {
     };
     let options = HintFaultOptions { seed: request.seed, ..HintFaultOptions::of(request.overhead) };
     let source = HintFaultSource::open(options)?;
-    let environment = library.map(|library| source.environment(library)).unwrap_or_default();
+    let environment = match library.map(Entry::new).transpose()? {
+        Some(entry) => {
+            let variables = source.environment(Path::new(&entry.text));
+            Environment::of_entry(entry, variables)
+        }
+        None => Environment::default(),
+    };
     if request.reach == Reach::Inside {
         hint_faults::start_agent_inside(&source.socket());
     }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use isotherm_core::Signal;
 use isotherm_linux::LinuxError;
+use isotherm_linux::process::Exit;
 use isotherm_linux::process::launch::LaunchError;
 
 use super::choice::ChoiceError;
@@ -32,14 +33,24 @@ pub enum SessionError {
     Cgroup { path: PathBuf, error: std::io::Error },
     #[error(transparent)]
     Launch(#[from] LaunchError),
+    /// A signal came before the program was launched or followed.
+    #[error("ended by signal {0} before the program was started or followed")]
+    Interrupted(i32),
     /// The kernel refused a request, or another engine tiers the process.
     #[error(transparent)]
     Linux(#[from] LinuxError),
 }
 
 impl SessionError {
-    /// Whether the request is at fault, not the machine.
-    pub fn is_request(&self) -> bool {
-        !matches!(self, Self::Linux(_) | Self::Launch(_) | Self::Tiers(TierPlanError::Machine(_)))
+    /// Returns the exit status of a command that fails so: 2 if the request is at fault or lacks a right, a
+    /// shell's where the program or a signal is.
+    pub fn exit_status(&self) -> u8 {
+        match self {
+            Self::Launch(launch) => launch.exit_status(),
+            Self::Interrupted(signal) => Exit::Signal(*signal as u8).status(),
+            Self::Linux(LinuxError::Permission { .. }) => 2,
+            Self::Linux(_) | Self::Tiers(TierPlanError::Machine(_)) => 1,
+            _ => 2,
+        }
     }
 }

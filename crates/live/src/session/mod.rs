@@ -26,8 +26,9 @@ use std::time::Duration;
 use isotherm_core::Nanos;
 use isotherm_core::live_result::LiveResult;
 use isotherm_linux::memory::mover::MoverOptions;
-use isotherm_linux::process::ProcRoot;
 use isotherm_linux::process::lock::EngineLock;
+use isotherm_linux::process::signals::Signals;
+use isotherm_linux::process::{Exit, ProcRoot};
 
 use crate::control::Control;
 use crate::host::{LiveHost, Options};
@@ -36,7 +37,7 @@ use crate::policy_run::{PolicyRun, RunError};
 pub use candidates::{Candidate, Opened, Reach, SourceRequest, candidates};
 pub use choice::ChoiceError;
 pub use config::SessionConfig;
-pub use environment::{Environment, preload};
+pub use environment::Environment;
 pub use error::SessionError;
 pub use target::Target;
 pub use tiers::{TierPlan, TierPlanError, TierRequest};
@@ -61,6 +62,8 @@ pub struct Session {
     control: Option<Control>,
     /// Held from the start for a process that already runs.
     lock: Option<EngineLock>,
+    /// Received before anything is made that must be removed; the program receives its own inside.
+    signals: Option<Signals>,
 }
 
 impl Session {
@@ -70,6 +73,8 @@ impl Session {
     /// If the policy cannot run here, or another engine tiers the process.
     pub fn open(config: SessionConfig, target: Target) -> Result<Self, SessionError> {
         let needs = config.policy.needs()?;
+        let outside = !matches!(target, Target::Inside { .. });
+        let signals = outside.then(Signals::receive).transpose()?;
         let lock = target.pid().map(|pid| EngineLock::take(&ProcRoot::default(), pid)).transpose()?;
         let plan = TierPlan::read(Path::new("/"), &config.tiers)?;
         if config.model_counters && !plan.shadow {
@@ -78,7 +83,7 @@ impl Session {
         let control = config.control.as_deref().map(Control::open).transpose()?;
         target.hide_own_memory();
         let sources = Sources::open(&config, &target, needs, &plan)?;
-        Ok(Self { config, target, plan, sources, control, lock })
+        Ok(Self { config, target, plan, sources, control, lock, signals })
     }
 
     /// Returns what the user should know before the program starts.
@@ -89,10 +94,14 @@ impl Session {
     /// Launches the program or begins to follow it.
     ///
     /// # Errors
-    /// If the program cannot be launched or followed.
+    /// If the program cannot be launched or followed, or a signal has asked for the end.
     pub fn start(self) -> Result<RunningSession, SessionError> {
-        let Self { config, target, plan, sources, control, lock } = self;
-        let started = target.start(sources.environment, sources.agent, lock)?;
+        let Self { config, target, plan, sources, control, lock, mut signals } = self;
+        if let Some(received) = signals.as_mut().and_then(Signals::take) {
+            return Err(SessionError::Interrupted(received.signal));
+        }
+        let mut environment = sources.environment;
+        let started = target.start(&mut environment, sources.agent, lock, signals)?;
         let mut policy = config.policy;
         policy.fastest = sources.fastest;
         // The choice of sources has already reported missing reclaim.
@@ -113,7 +122,15 @@ impl Session {
         };
         let host = LiveHost::new(options, sources.opened, Box::new(spaces), started.processes);
         let (program, exit) = (started.program, started.exit);
-        Ok(RunningSession { host, policy, control, program, exit, _lock: started.lock })
+        Ok(RunningSession {
+            host,
+            policy,
+            control,
+            program,
+            exit,
+            _environment: environment,
+            _lock: started.lock,
+        })
     }
 }
 
@@ -125,19 +142,30 @@ pub struct RunningSession {
     program: Vec<String>,
     /// How the program ended, if the session launched it.
     exit: Option<ExitCell>,
+    _environment: Environment,
     _lock: EngineLock,
 }
 
+/// The end of a session.
+#[derive(Debug)]
+pub struct Ended {
+    /// How the program ended, if the session launched it.
+    pub exit: Option<Exit>,
+    pub result: Result<LiveResult, RunError>,
+}
+
 impl RunningSession {
-    /// Runs the policy until the program ends or the run is stopped.
-    ///
-    /// # Errors
-    /// If the policy cannot be built for this size, or the host lacks a signal.
-    pub fn run(mut self) -> Result<LiveResult, RunError> {
+    /// Runs the policy until the program ends or the run is stopped. A launched program whose policy fails
+    /// runs to its end without it.
+    pub fn run(mut self) -> Ended {
         self.host.settle(PATIENCE);
-        let ran = self.policy.run(&mut self.host, self.control.as_mut())?;
-        let exit = self.exit.as_ref().and_then(|exit| exit.get());
+        let ran = self.policy.run(&mut self.host, self.control.as_mut());
+        if ran.is_err() && self.exit.is_some() {
+            self.host.outlast();
+        }
+        let exit = self.exit.as_ref().and_then(|exit| exit.get()).copied();
         let status = exit.map(|exit| i32::from(exit.status()));
-        Ok(self.policy.result(self.program, &ran, self.host.summary(), status))
+        let result = ran.map(|ran| self.policy.result(self.program, &ran, self.host.summary(), status));
+        Ended { exit, result }
     }
 }

@@ -53,18 +53,26 @@ impl FollowedTree {
         Ok(())
     }
 
-    fn continues(&mut self) -> Result<bool, LinuxError> {
+    fn continues(&mut self) -> bool {
         match &mut self.life {
             Life::Launched { running, exit, with_descendants } => {
-                let Some(ended) = running.wait(Duration::ZERO)? else { return Ok(true) };
+                let ended = match running.wait(Duration::ZERO) {
+                    Ok(Some(ended)) => ended,
+                    Ok(None) => return true,
+                    Err(error) => {
+                        // It is waited for all the same: its status is the session's.
+                        self.warning = Some(error);
+                        return true;
+                    }
+                };
                 // Later calls find the cell already set.
                 let _ = exit.set(ended);
-                Ok(*with_descendants && !self.tree.is_empty())
+                *with_descendants && !self.tree.is_empty()
             }
             Life::Attached { signals, until } => {
                 let asked = signals.take().is_some();
                 let over = until.is_some_and(|until| Instant::now() >= until);
-                Ok(!asked && !over && !self.tree.is_empty())
+                !asked && !over && !self.tree.is_empty()
             }
         }
     }
@@ -73,22 +81,19 @@ impl FollowedTree {
 impl Processes for FollowedTree {
     fn update(&mut self, events: &mut Vec<ProcessEvent>) -> bool {
         // A program that can no longer be followed is still waited for.
-        let followed = self.follow(events);
-        let continues = self.continues();
-        self.warning = followed.err();
-        continues.unwrap_or_else(|error| {
-            self.warning = Some(error);
-            false
-        })
+        self.warning = self.follow(events).err();
+        self.continues()
     }
 
     /// Returns early if the launched program ends.
     fn wait(&mut self, time: Duration) {
         match &mut self.life {
             Life::Launched { running, exit, .. } if exit.get().is_none() => {
-                // The next update asks again and reports an error.
-                if let Ok(Some(ended)) = running.wait(time) {
-                    let _ = exit.set(ended);
+                match running.wait(time) {
+                    Ok(Some(ended)) => drop(exit.set(ended)),
+                    Ok(None) => {}
+                    // The next update asks again and reports it.
+                    Err(_) => std::thread::sleep(time),
                 }
             }
             _ => std::thread::sleep(time),

@@ -54,9 +54,9 @@ impl Sources {
         };
         let mut refused = Vec::new();
         let chosen = choose(needs, candidates(request), request.source, &mut refused)?;
-        let (mut opened, mut environment) = (Vec::new(), Environment::new());
-        for mut source in chosen {
-            environment.append(&mut source.environment);
+        let (mut opened, mut environment) = (Vec::new(), Environment::default());
+        for source in chosen {
+            environment.append(source.environment);
             opened.push(source.source);
         }
         if is_device_alone(&opened) && virtual_pmu::is_present(Path::new("/")) {

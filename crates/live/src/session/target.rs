@@ -14,7 +14,7 @@ use isotherm_linux::process::tree::Tree;
 use isotherm_linux::process::{Pid, ProcRoot};
 
 use super::candidates::Reach;
-use super::environment::{Environment, preload};
+use super::environment::Environment;
 use super::error::SessionError;
 use super::own_process::{OwnProcess, command_line};
 use super::processes::{ExitCell, FollowedTree};
@@ -89,25 +89,28 @@ impl Target {
         }
     }
 
-    /// Launches or follows the program; `lock` is a running process's, `agent`: an agent's thread runs in it.
+    /// Launches or follows the program; `lock` is a running process's, `agent`: an agent's thread runs in it,
+    /// `signals` are those of an engine outside.
     ///
     /// # Errors
     /// If the program cannot be launched or followed.
     pub(super) fn start(
         self,
-        mut environment: Environment,
+        environment: &mut Environment,
         agent: bool,
         lock: Option<EngineLock>,
+        signals: Option<Signals>,
     ) -> Result<Started, SessionError> {
         let root = ProcRoot::default();
         let own = Pid(std::process::id());
         let held = |pid| lock.map_or_else(|| EngineLock::take(&ProcRoot::default(), pid), Ok);
+        let received = || signals.map_or_else(Signals::receive, Ok);
         match self {
             Self::Launch { program, arguments, library, cgroup, descendants, .. } => {
                 if let Some(library) = library {
-                    preload(&library, &mut environment);
+                    environment.preload(&library)?;
                 }
-                let launch = Launch::start(Signals::receive()?, &program, &arguments, &environment, true)?;
+                let launch = Launch::start(received()?, &program, &arguments, &environment.variables, true)?;
                 let pid = launch.pid();
                 let lock = held(pid)?;
                 if let Some(cgroup) = cgroup {
@@ -122,9 +125,9 @@ impl Target {
             }
             Self::Attach { pid, time } => {
                 let lock = held(pid)?;
-                let signals = Signals::receive()?;
+                let pid = lock.pid();
                 let tree = Tree::follow(root, pid, None)?;
-                let processes = Box::new(FollowedTree::attached(tree, signals, time));
+                let processes = Box::new(FollowedTree::attached(tree, received()?, time));
                 let program = vec![pid.0.to_string()];
                 Ok(Started { pid, program, processes, exit: None, own_memory: None, lock })
             }

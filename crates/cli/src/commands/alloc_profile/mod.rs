@@ -9,7 +9,7 @@ use std::process::{Command, ExitStatus};
 
 use isotherm_alloc_profile::{Context, Profile};
 use isotherm_core::Bytes;
-use isotherm_live::session::{Environment, preload};
+use isotherm_live::session::Environment;
 
 use crate::args::AllocProfileArgs;
 use crate::failure::Failure;
@@ -20,13 +20,15 @@ use symbols::Symbols;
 /// Runs the program and prints the allocations of each of its processes. The exit status is the program's.
 pub(crate) fn run(args: &AllocProfileArgs) -> Result<(), Failure> {
     let folder = Folder::make()?;
-    let mut environment: Environment = vec![
+    let mut environment = Environment::default();
+    environment.variables.extend([
         ("ISOTHERM_ALLOC_PROFILE".into(), folder.0.clone().into()),
         ("ISOTHERM_ALLOC_SAMPLE".into(), args.sample.0.to_string().into()),
-    ];
-    preload(&libraries::require(libraries::ALLOCATOR, "--alloc context")?, &mut environment);
+    ]);
+    let library = libraries::require(libraries::ALLOCATOR, "--alloc context")?;
+    environment.preload(&library).map_err(Failure::failed)?;
     let (name, rest) = args.command.split_first().ok_or_else(|| Failure::usage("expected a command"))?;
-    let status = Command::new(name).args(rest).envs(environment).status();
+    let status = Command::new(name).args(rest).envs(environment.variables.iter().cloned()).status();
     let status =
         status.map_err(|error| Failure::Command(127, format!("{}: {error}", name.to_string_lossy())))?;
     let profiles = read(&folder.0)?;
