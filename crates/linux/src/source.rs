@@ -129,5 +129,10 @@ pub trait AccessSource: Send {
         Vec::new()
     }
 
+    /// Returns what the user should know, since the last call: processes that it cannot observe, and why.
+    fn warnings(&mut self) -> Vec<String> {
+        Vec::new()
+    }
+
     fn statistics(&self) -> SourceStatistics;
 }

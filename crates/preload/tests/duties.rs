@@ -1,6 +1,7 @@
 //! Whatever happens to a program whose whole memory is armed, its memory stays intact.
 //!
 //! Each test arms every page of the program `victim`, checks that all are armed, and lets the duty begin.
+#![allow(unsafe_code)]
 
 mod support;
 
@@ -94,6 +95,15 @@ duties! {
     closing_all_descriptors_does_not_matter "close-all";
     changing_identity_reaches_all_threads "identity";
     two_hundred_threads_find_everything "threads";
+    a_child_of_a_raw_call_may_change_its_memory_at_once "raw-fork-changes";
+    a_filter_that_refuses_hits_no_agent "filter-error";
+    a_filter_that_ends_threads_hits_no_agent "filter-thread";
+    a_filter_that_ends_processes_hits_no_agent "filter-process";
+    a_program_with_one_thread_stays_one "single";
+    a_program_without_children_has_none "childless";
+    a_program_that_gives_up_its_rights_finds_everything "drop-rights";
+    two_mappings_move_in_one_call "remap-two";
+    armed_memory_may_be_registered_by_the_program "register";
 }
 
 /// A thread that rings the doorbell reads it although many others wait for a processor.
@@ -104,6 +114,87 @@ fn programs_that_fork_on_busy_processors_do_not_ring_for_ever() {
             scope.spawn(|| expect_ok("fork"));
         }
     });
+}
+
+/// Robust mutexes in armed memory: the kernel does not wait for their page when an owner dies.
+#[test]
+fn dead_owners_of_robust_mutexes_are_told() {
+    kept_armed("robust");
+}
+
+/// `CLONE_CHILD_CLEARTID` in armed memory: the kernel does not wait for the word's page.
+#[test]
+fn words_of_threads_that_end_are_cleared() {
+    kept_armed("thread-words");
+}
+
+/// Performs a duty whose whole area is armed again and again.
+fn kept_armed(name: &str) {
+    let Some((mut run, start)) = armed(name, |pages| pages) else { return };
+    let pid = run.pid();
+    let addresses: Vec<u64> = (0..256).map(|page| start + page * 4096).collect();
+    let mut status = None;
+    run.drain_until(|run| {
+        run.source.arm(pid, &addresses).expect("to arm");
+        status = run.child.try_wait().expect("a child");
+        status.is_some()
+    });
+    let ended = run.finish();
+    assert!(ended.status.success() && ended.output == "ok\n", "{name}: {} '{}'", ended.status, ended.output);
+}
+
+/// Twenty thousand threads on stacks of several sizes: the agent forgets those that ended, and arms still.
+#[test]
+fn short_threads_do_not_end_sampling() {
+    let Some((mut run, start)) = armed("short-threads", |pages| pages) else { return };
+    let pid = run.pid();
+    let addresses: Vec<u64> = (0..256).map(|page| start + page * 4096).collect();
+    let mut status = None;
+    let (mut before, mut since) = (0, 0);
+    run.drain_until(|run| {
+        run.source.arm(pid, &addresses).expect("to arm");
+        let armed = run.source.counted().armed;
+        (before, since) = if armed > before { (armed, 0) } else { (before, since + 1) };
+        status = run.child.try_wait().expect("a child");
+        status.is_some()
+    });
+    let refusal = run.refusal();
+    let ended = run.finish();
+    assert!(ended.status.success() && ended.output == "ok\n", "{} '{}'", ended.status, ended.output);
+    assert!(refusal.is_none() && since < 500, "{refusal:?}, nothing armed in the last {since} looks");
+}
+
+/// The agent's process is killed while it holds pages: the program must not go on without them.
+#[test]
+fn a_killed_agent_ends_its_program_rather_than_lose_memory() {
+    let Some((mut run, _)) = armed("read", |pages| pages) else { return };
+    let agent = support::agents(run.child.id()).pop().expect("an agent");
+    // SAFETY: a process that this test's program started.
+    unsafe { libc::kill(agent as i32, libc::SIGKILL) };
+    let mut status = None;
+    run.drain_until(|run| {
+        status = run.child.try_wait().expect("a child");
+        status.is_some()
+    });
+    let reason = run.refusal();
+    let ended = run.finish();
+    assert_eq!((ended.status.signal(), ended.output.as_str()), (Some(libc::SIGKILL), ""));
+    assert!(reason.is_some_and(|reason| reason.contains("was killed")));
+}
+
+/// After an exec the old memory goes, although the agent shared it.
+#[test]
+fn an_exec_leaves_no_agent_behind() {
+    let Some((run, _)) = armed("exec", |pages| pages) else { return };
+    let old = support::agents(run.child.id());
+    let ended = run.finish();
+    assert!(ended.status.success(), "{}", ended.status);
+    let start = std::time::Instant::now();
+    let lives = |agent: &u32| std::fs::read_to_string(format!("/proc/{agent}/comm")).is_ok();
+    while old.iter().any(lives) && start.elapsed() < std::time::Duration::from_secs(20) {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    assert!(!old.iter().any(lives));
 }
 
 #[test]

@@ -239,11 +239,11 @@ fn planted_hot_pages_are_found() {
     assert!(best >= 0.95, "{:.1} % of the hot pages found", 100.0 * best);
 }
 
-/// Returns whether the process has an agent's thread.
+/// Returns whether the process has an agent; one that has ended may be left as a zombie.
 fn has_agent(process: u32) -> bool {
-    let tasks = std::fs::read_dir(format!("/proc/{process}/task")).expect("its threads").flatten();
-    tasks.into_iter().any(|task| {
-        std::fs::read_to_string(task.path().join("comm")).is_ok_and(|name| name.trim() == "isotherm")
+    support::agents(process).iter().any(|agent| {
+        let stat = std::fs::read_to_string(format!("/proc/{agent}/stat"));
+        stat.is_ok_and(|stat| !stat.contains(") Z "))
     })
 }
 
@@ -266,4 +266,36 @@ fn without_its_engine_the_agent_ends() {
     child.kill().expect("to kill");
     child.wait().expect("to wait");
     assert!(ended, "the agent lives on");
+}
+
+/// A policy may ask for any page: the engine asks for every page of the address space, again and again, while
+/// the program changes its mappings. The agent once armed the library's own variables and waited for itself.
+#[test]
+fn every_page_of_the_address_space_may_be_asked_for() {
+    for arguments in [
+        &["unmap-storm", "--operations", "20000"][..],
+        &["threads", "--operations", "4000", "--waves", "2"],
+        &["fork-storm", "--children", "100"],
+    ] {
+        let expected = plain(&example("planted-target"), arguments);
+        let mut run = Run::new(&example("planted-target"), arguments, generous(), SamplingRate::Off);
+        let pid = run.pid();
+        let mut status = None;
+        run.drain_until(|run| {
+            let maps = std::fs::read_to_string(format!("/proc/{}/maps", pid.0)).unwrap_or_default();
+            let pages: Vec<u64> = maps.lines().flat_map(pages_of).collect();
+            run.source.arm(pid, &pages).expect("to arm");
+            status = run.child.try_wait().expect("a child");
+            status.is_some()
+        });
+        let ended = run.finish();
+        assert_eq!((ended.output, ended.status.code()), expected, "{arguments:?}");
+    }
+}
+
+/// Returns the first 4096 pages of a line of `/proc/PID/maps`.
+fn pages_of(line: &str) -> Vec<u64> {
+    let range = line.split(' ').next().and_then(|range| range.split_once('-')).expect("a range");
+    let [start, end] = [range.0, range.1].map(|word| u64::from_str_radix(word, 16).expect("an address"));
+    (start..end.min(start.saturating_add(4096 * 4096))).step_by(4096).collect()
 }

@@ -1,13 +1,15 @@
-//! The agent: the thread inside of a program that arms windows and answers faults.
+//! The agent: a process that shares the program's memory ([`crate::sys::companion`]), arms windows and
+//! answers faults.
 //!
-//! While anything is armed it neither waits for the program nor touches its memory: no allocation, no locks,
-//! no lazily bound symbols or thread-local variables. It blocks signals and has its own descriptors.
+//! It neither waits for the program nor touches its memory: no allocation, no locks, no lazily bound symbols
+//! or thread-local variables. It blocks signals, has its own descriptors, and is confined to the few system
+//! calls that it needs, since it keeps rights that the program may give up.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use super::gate;
-use super::link::Link;
+use super::link::{LOOK, Link};
 use super::mechanism::{Event, Mechanism, Order};
 use super::pace::{Allowed, Pace};
 use super::pass::{Candidate, Pass};
@@ -21,7 +23,7 @@ use crate::sys::agent as sys;
 use crate::sys::mmap::Arena;
 use crate::sys::pages::PAGE;
 use crate::sys::plain::plain;
-use crate::sys::userfaultfd::{Denied, RawMessage, Userfault, decode};
+use crate::sys::userfaultfd::{RawMessage, decode};
 
 const MESSAGES: usize = 32;
 /// Windows armed between two reads of messages.
@@ -32,7 +34,6 @@ const PASS_AGE: u64 = 10_000_000_000;
 const PASS_PAUSE: u64 = 50_000_000;
 /// A pass may use one part in this many of a processor to begin; waiting for a processor does not count.
 const PASS_COST: u64 = 200;
-const LOOK: Duration = Duration::from_secs(1);
 /// Longest sleep while pages are armed, should the doorbell fail to tell of a fork.
 const HOLD_LOOK: Duration = Duration::from_millis(5);
 
@@ -45,71 +46,72 @@ pub(super) struct Memory {
 
 plain!(Zeroed for Memory { tables, pace, pass, messages });
 
-pub(super) struct Agent {
+pub(super) struct Agent<'a> {
     pub(super) memory: Arena<Memory>,
     pub(super) mechanism: Mechanism,
-    pub(super) link: Link,
+    pub(super) link: &'a Link,
+    /// The program's process.
+    program: u32,
     random: Random,
     next_pass: u64,
-    next_look: u64,
+    /// Slots of threads in use at which ended threads are looked for.
+    next_forgetting: usize,
     rung: bool,
     /// The doorbell was answered and is not renewed yet: nothing may be armed.
     answered: bool,
-    ending: bool,
+    /// Why it ends, once it does.
+    ending: Option<State>,
 }
 
-impl Agent {
-    /// Opens userfaultfd and maps all memory that the agent needs, or returns why it cannot.
-    pub(super) fn new(link: Link) -> Result<Self, (Link, State)> {
-        let (memory, mechanism) = match Self::parts(&link) {
-            Ok(parts) => parts,
-            Err(state) => return Err((link, state)),
-        };
+impl<'a> Agent<'a> {
+    /// Maps all memory that the agent needs, or returns why it cannot.
+    pub(super) fn new(link: &'a Link, mut mechanism: Mechanism, program: u32) -> Result<Self, State> {
+        let mut memory: Arena<Memory> = Arena::new().map_err(|_| State::NoMemory)?;
+        mechanism.own_also(memory.range());
+        mechanism.own_libraries(&mut memory.tables.maps_buffer);
         let random = Random(link.shared().seed.load(Relaxed));
-        let (rung, answered, ending) = (false, false, false);
-        Ok(Self { memory, mechanism, link, random, next_pass: 0, next_look: 0, rung, answered, ending })
+        let (rung, answered, ending) = (false, false, None);
+        let (next_pass, next_forgetting) = (0, 0);
+        Ok(Self {
+            memory,
+            mechanism,
+            link,
+            program,
+            random,
+            next_pass,
+            next_forgetting,
+            rung,
+            answered,
+            ending,
+        })
     }
 
-    fn parts(link: &Link) -> Result<(Arena<Memory>, Mechanism), State> {
-        let userfault = Userfault::open().map_err(|denied| match denied {
-            Denied::Permission => State::NotPermitted,
-            Denied::Unsupported => State::Unsupported,
-        })?;
-        let memory: Arena<Memory> = Arena::new().map_err(|_| State::NoMemory)?;
-        let stack = sys::own_stack().ok_or(State::NoMemory)?;
-        let own = [memory.range(), link.range(), stack, stack];
-        let mechanism = Mechanism::new(userfault, own).map_err(|error| match error {
-            libc::ENOMEM => State::NoMemory,
-            _ => State::Unsupported,
-        })?;
-        Ok((memory, mechanism))
-    }
-
-    /// Works until the engine goes or the program ends; by then all pages are back.
-    pub(super) fn run(&mut self) {
+    /// Works until the engine goes or the program ends; by then all pages are back. Returns why it ended.
+    pub(super) fn run(&mut self) -> State {
         gate::activate(self.mechanism.doorbell);
         self.tell_where();
         let (cost, handling) = self.calibrate();
         let (now, cpu) = (clock::monotonic().0, clock::thread_cpu().0);
         self.memory.pace.begin(now, cpu, cost, handling);
-        self.link.shared().state.store(State::Ready as u64, Relaxed);
-        loop {
+        self.link.tell(State::Ready);
+        let state = loop {
             let busy = self.serve();
             let now = clock::monotonic().0;
             let allowed = self.link.allowed();
             self.memory.pace.tick(now, clock::thread_cpu().0, allowed);
             let closed = self.close(now);
-            if closed && self.ending {
-                break;
+            if closed && let Some(state) = self.ending {
+                break state;
             }
             self.arm(now, allowed);
             self.tell();
             if !busy {
                 self.wait(allowed, closed);
             }
-        }
+        };
         gate::deactivate();
         self.tell();
+        state
     }
 
     /// Tells the engine where the agent's own memory lies.
@@ -132,10 +134,7 @@ impl Agent {
             match self.mechanism.answer(tables, shared, decode(*message), now) {
                 Event::None => {}
                 Event::Doorbell => self.rung = true,
-                Event::Locked => {
-                    shared.state.store(State::Locked as u64, Relaxed);
-                    self.ending = true;
-                }
+                Event::Locked => self.ending = Some(State::Locked),
                 Event::Answered { requested } => {
                     now = clock::monotonic().0;
                     pace.fault(now - read, requested);
@@ -151,13 +150,13 @@ impl Agent {
     /// Closes windows that are due; returns whether nothing is armed any more.
     fn close(&mut self, now: u64) -> bool {
         let Memory { tables, pace, .. } = &mut *self.memory;
-        let all = self.ending || self.rung || gate::is_held();
-        let agent = pace.last_cpu;
+        let all = self.ending.is_some() || self.rung || gate::is_held();
+        let program = self.program;
         if pace.is_overdrawn() {
             // Observing further would exceed the budget.
             tables.close_sampled();
         }
-        tables.look(now, || clock::process_cpu().0.saturating_sub(agent));
+        tables.look(now, || sys::processor_time(program));
         let closed = self.mechanism.close(tables, self.link.shared(), now, all, |window| {
             let faults = if window.requested { 0 } else { u64::from(window.faults) };
             pace.closed(expected_pages(window), faults);
@@ -181,7 +180,7 @@ impl Agent {
             self.mechanism.renew_doorbell();
             self.answered = false;
         }
-        if self.ending || self.rung || self.answered || !self.memory.pace.can_pay() {
+        if self.ending.is_some() || self.rung || self.answered || !self.memory.pace.can_pay() {
             return;
         }
         let sampling = allowed.rate > 0 && self.memory.pace.allows();
@@ -193,7 +192,7 @@ impl Agent {
             self.arm_requests();
         }
         if sampling && self.has_pass(now) {
-            let used = clock::process_cpu().0.saturating_sub(self.memory.pace.last_cpu);
+            let used = sys::processor_time(self.program);
             for _ in 0..BURST {
                 if !self.memory.pace.allows() || !self.arm_next(used) {
                     break;
@@ -223,9 +222,15 @@ impl Agent {
         let window = self.link.window();
         let mechanism = &self.mechanism;
         let cpu = clock::thread_cpu().0;
-        pass.begin(&mechanism.maps, &mechanism.presence, &mut self.random, window, |range| {
-            mechanism.is_own(range)
-        });
+        if gate::slots_in_use() >= self.next_forgetting {
+            let program = self.program;
+            let kept = gate::forget_ended(|thread| sys::thread_exists(program, thread));
+            self.next_forgetting = (2 * kept).max(64);
+        }
+        let (maps, presence) = (&mechanism.maps, &mechanism.presence);
+        let shares = pass.begin(maps, presence, &mut self.random, window, |range| mechanism.is_own(range));
+        self.link.shared().set(Counter::MayBeArmed, shares.may_be_armed);
+        self.link.shared().set(Counter::LeftOut, shares.left_out);
         let taken = clock::thread_cpu().0 - cpu;
         (pass.began, self.next_pass) = (now, now + (PASS_COST * taken).max(PASS_PAUSE));
         pass.is_left()
@@ -292,15 +297,13 @@ impl Agent {
         } else if let Some(next) = self.next_arming(now, allowed, open) {
             time = time.min(Duration::from_nanos(next));
         }
-        let [_, nudged] = sys::wait([self.mechanism.userfault.raw(), self.link.descriptor()], Some(time));
-        if nudged {
-            self.ending |= !self.link.is_there();
+        if !self.link.wait(self.mechanism.userfault.raw(), time) {
+            self.ending.get_or_insert(State::Ended);
+        } else if gate::is_crowded() {
+            self.ending.get_or_insert(State::Crowded);
+        } else if gate::is_ending() {
+            self.ending.get_or_insert(State::GivenUp);
         }
-        if now > self.next_look {
-            self.next_look = now + LOOK.as_nanos() as u64;
-            self.ending |= self.link.is_alone();
-        }
-        self.ending |= gate::is_ending();
     }
 
     /// Returns how long until something can be armed; `None` if that depends on windows that are open.

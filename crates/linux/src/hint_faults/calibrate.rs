@@ -1,6 +1,5 @@
-//! Measures what a fault costs, on pages of the agent's own that a short-lived thread touches.
+//! Measures what a fault costs, on pages of the agent's own that a short-lived companion touches.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
@@ -8,8 +7,10 @@ use super::agent::Agent;
 use super::gate;
 use super::mechanism::Order;
 use crate::clock;
-use crate::sys::agent::{self as sys, BlockedSignals};
+use crate::sys::agent as sys;
+use crate::sys::companion::Companion;
 use crate::sys::pages::PAGE;
+use crate::sys::range::Range64;
 
 const PAGES: u64 = 32;
 /// Assumed nanoseconds of a fault, and the agent's part in it, where they cannot be measured.
@@ -18,7 +19,11 @@ const ASSUMED: (u64, u64) = (12_000, 3_000);
 const DEAREST: u64 = 60_000;
 const PATIENCE: Duration = Duration::from_millis(500);
 
-impl Agent {
+/// Lets the toucher begin, and what a fault cost it in nanoseconds.
+static GO: AtomicBool = AtomicBool::new(false);
+static SPENT: AtomicU64 = AtomicU64::new(0);
+
+impl Agent<'_> {
     /// Returns the nanoseconds that a thread loses in a fault, and how many of them the agent takes.
     pub(super) fn calibrate(&mut self) -> (u64, u64) {
         let Ok(range) = sys::map(PAGES * PAGE) else { return ASSUMED };
@@ -33,27 +38,20 @@ impl Agent {
     }
 
     fn measure(&mut self, start: u64) -> Option<(u64, u64)> {
-        // The thread has started and taken its memory before anything is armed.
-        let (go, spent) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
-        let toucher = {
-            let (go, spent) = (Arc::clone(&go), Arc::clone(&spent));
-            let _blocked = BlockedSignals::all();
-            std::thread::Builder::new()
-                .name("isotherm".into())
-                .stack_size(64 << 10)
-                .spawn(move || touch_all(start, &go, &spent))
-                .ok()?
-        };
+        // Left over from the parent in a child of a fork.
+        GO.store(false, SeqCst);
+        SPENT.store(0, SeqCst);
+        let toucher = Companion::start(touch_all, start).ok()?;
         self.memory.pace.begin(clock::monotonic().0, 0, ASSUMED.0, ASSUMED.1);
-        let handled = self.serve_toucher(start, &go, &spent);
-        go.store(true, SeqCst);
-        toucher.join().ok()?;
-        let spent = spent.load(SeqCst);
+        let handled = self.serve_toucher(start);
+        GO.store(true, SeqCst);
+        toucher.reap();
+        let spent = SPENT.load(SeqCst);
         (spent > 0 && handled.is_some()).then(|| (spent.clamp(1_000, DEAREST), handled.unwrap_or(0)))
     }
 
     /// Arms the pages and answers until all are back; returns the agent's nanoseconds for each.
-    fn serve_toucher(&mut self, start: u64, go: &AtomicBool, spent: &AtomicU64) -> Option<u64> {
+    fn serve_toucher(&mut self, start: u64) -> Option<u64> {
         if !gate::begin() {
             self.close_all();
             return None;
@@ -64,10 +62,10 @@ impl Agent {
         let armed = self.mechanism.arm(&mut self.memory.tables, self.link.shared(), order);
         let armed = armed.map(|window| u64::from(window.armed));
         if armed == Some(PAGES) {
-            go.store(true, SeqCst);
-            while spent.load(SeqCst) == 0 && begin.elapsed() < PATIENCE && !gate::is_held() {
+            GO.store(true, SeqCst);
+            while SPENT.load(SeqCst) == 0 && begin.elapsed() < PATIENCE && !gate::is_held() {
                 if !self.serve() {
-                    sys::wait([self.mechanism.userfault.raw(), -1], Some(Duration::from_millis(1)));
+                    sys::wait([self.mechanism.userfault.raw()], Duration::from_millis(1));
                 }
             }
         }
@@ -91,9 +89,9 @@ impl Agent {
 }
 
 /// Reads each page once and stores how many nanoseconds one took.
-fn touch_all(start: u64, go: &AtomicBool, spent: &AtomicU64) {
-    while !go.load(SeqCst) {
-        std::thread::yield_now();
+fn touch_all(start: u64, _: Range64) {
+    while !GO.load(SeqCst) {
+        sys::give_way();
     }
     let mut times = [0; PAGES as usize];
     for (page, time) in times.iter_mut().enumerate() {
@@ -103,5 +101,5 @@ fn touch_all(start: u64, go: &AtomicBool, spent: &AtomicU64) {
     }
     // The lower quartile: waits for a busy processor are not part of a fault.
     times.sort_unstable();
-    spent.store(times[times.len() / 4].max(1), SeqCst);
+    SPENT.store(times[times.len() / 4].max(1), SeqCst);
 }

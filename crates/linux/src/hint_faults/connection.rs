@@ -2,18 +2,26 @@
 
 use std::collections::VecDeque;
 use std::ops::Range;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
 
 use super::protocol::{Counter, Hello, RING, Record, Shared, State, VERSION, version_of};
 use super::settings::HintFaultOptions;
+use crate::clock;
 use crate::process::Pid;
+use crate::sys::agent;
 use crate::sys::mmap::SharedValue;
-use crate::sys::sockets::{nudge, receive_file, still_there};
+use crate::sys::process::{pidfd_open, send_by_descriptor};
+use crate::sys::sockets::{nudge, receive_files, still_there};
 
 /// Most requests to arm that wait for room in the agent's queue.
 const WAITING: usize = 1 << 20;
+/// Longest time from the end of a program's agent to its own.
+const END: Duration = Duration::from_millis(200);
+/// Silence of an agent that is reported; it looks around ten times a second.
+const SILENCE: Duration = Duration::from_secs(10);
 
 /// An agent that has connected and not sent its hello yet.
 pub(super) struct Pending {
@@ -33,7 +41,7 @@ impl Pending {
         options: &HintFaultOptions,
     ) -> Result<Result<Connection, Self>, Option<String>> {
         let mut bytes = Hello::default();
-        let (length, file) = match receive_file(self.socket.as_raw_fd(), &mut bytes) {
+        let (length, [file, userfault]) = match receive_files(self.socket.as_raw_fd(), &mut bytes) {
             Ok(received) => received,
             Err(libc::EAGAIN) => return Ok(Err(self)),
             Err(_) => return Err(None),
@@ -50,7 +58,17 @@ impl Pending {
             let error = std::io::Error::from_raw_os_error(error);
             Some(format!("the agent's memory file cannot be used: {error}"))
         })?;
-        let connection = Connection { socket: self.socket, shared, waiting: VecDeque::new(), refused: false };
+        let program = pidfd_open(self.process).map_err(|_| None)?;
+        let (waiting, refused, silent) = (VecDeque::new(), false, false);
+        let connection = Connection {
+            socket: self.socket,
+            program,
+            _userfault: userfault,
+            shared,
+            waiting,
+            refused,
+            silent,
+        };
         connection.configure(options);
         Ok(Ok(connection))
     }
@@ -80,10 +98,15 @@ impl Report {
 
 pub(super) struct Connection {
     socket: UnixStream,
+    /// The program's process.
+    program: OwnedFd,
+    /// While it is open, threads that touch an armed page wait, also after the agent has been killed.
+    _userfault: Option<OwnedFd>,
     shared: SharedValue<Shared>,
     /// Requests to arm that wait for room in the queue.
     waiting: VecDeque<u64>,
     refused: bool,
+    silent: bool,
 }
 
 impl Connection {
@@ -140,6 +163,40 @@ impl Connection {
 
     pub(super) fn is_there(&self) -> bool {
         still_there(self.socket.as_raw_fd())
+    }
+
+    pub(super) fn program_has_ended(&self) -> bool {
+        self.program_ends_within(Duration::ZERO)
+    }
+
+    fn program_ends_within(&self, time: Duration) -> bool {
+        let [ended] = agent::wait([self.program.as_raw_fd()], time);
+        ended
+    }
+
+    /// Ends the program if its agent was killed while it may have held pages, which nobody can put back now;
+    /// returns that in one line. To be called once the agent has gone.
+    pub(super) fn end_program_if_lost(&self) -> Option<String> {
+        let lost = State::of(self.shared.state.load(Relaxed)) == State::Ready;
+        // The kernel ends the agent just before the program's own end can be seen.
+        if !lost || self.program_ends_within(END) || send_by_descriptor(&self.program, libc::SIGKILL).is_err()
+        {
+            return None;
+        }
+        Some(
+            "its agent (the process isotherm-agent) was killed while it held pages of the program; the program \
+             was killed too, since its memory was lost"
+                .to_owned(),
+        )
+    }
+
+    /// Returns once that the agent answers no more.
+    pub(super) fn new_silence(&mut self) -> Option<String> {
+        let beat = self.shared.beat.load(Relaxed);
+        let silence = Duration::from_nanos(clock::monotonic().0.saturating_sub(beat));
+        let silent = beat > 0 && silence > SILENCE;
+        (silent && !std::mem::replace(&mut self.silent, silent))
+            .then(|| format!("its agent has not answered for {} s: is it stopped?", silence.as_secs()))
     }
 
     /// Returns once why the agent cannot work; passes waiting requests on.

@@ -1,96 +1,146 @@
-//! Words between the program's own threads and the agent: who forks, and where threads live.
+//! Words between the program's own threads and the agent: who changes the memory's shape, and what may never
+//! be armed.
 //!
-//! **Forks.** A child made while pages are armed would miss them. The forking thread raises [`HOLD`] and,
-//! unless [`QUIET`] says that nothing is armed, reads the *doorbell*, a missing page that the agent serves:
-//! the read returns when all pages are back. The agent lowers `QUIET` before it looks at `HOLD`, the forking
-//! thread raises `HOLD` before it looks at `QUIET`: one of the two sees the other.
+//! **Quiet times.** A child made while pages are armed would miss them, and some changes of mappings fail on
+//! registered memory. The thread that makes one raises `hold` and, while `busy` says that something is armed,
+//! reads the *doorbell*, a missing page that the agent serves: the read returns when all pages are back. The
+//! agent raises `busy` before it looks at `hold`, the thread raises `hold` before it looks at `busy`: one of
+//! the two sees the other. The words are zero in every child of a fork, which has no agent.
 //!
-//! **Threads.** When a thread ends, the kernel clears its thread number in its control block and, unlike
-//! everywhere else, does not wait for a missing page there: a thread that joins it would wait for ever. So no
-//! stack is ever armed. Threads register where they live before they run ([`note_thread`]), and wait until an
-//! arming that may not know of it is over.
+//! **Excluded memory.** When a thread ends, the kernel clears a word in its control block and walks its list
+//! of robust mutexes and, unlike everywhere else, does not wait for a missing page: who waits for the word or
+//! the mutex would wait for ever. So no stack with its control block, no page with a robust mutex and no page
+//! with such a word is ever armed. Threads register where they live before they run ([`note_thread`]), and
+//! wait until an arming that may not know of it is over.
 
-use crate::sys::agent as sys;
-use crate::sys::pages::PAGE;
-use crate::sys::range::Range64;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst};
 
-/// Most stacks that can be registered; with more, nothing is armed.
-const STACKS: usize = 1 << 12;
+use crate::sys::agent as sys;
+use crate::sys::mmap::WipedOnFork;
+use crate::sys::pages::PAGE;
+use crate::sys::plain::plain;
+use crate::sys::range::Range64;
 
-static CONFIGURED: AtomicBool = AtomicBool::new(false);
-static ACTIVE: AtomicBool = AtomicBool::new(false);
-static QUIET: AtomicBool = AtomicBool::new(true);
-static HOLD: AtomicU64 = AtomicU64::new(0);
-static ENDING: AtomicBool = AtomicBool::new(false);
-static DOORBELL: AtomicU64 = AtomicU64::new(0);
-static ARMING: AtomicU64 = AtomicU64::new(0);
-static NOTED: AtomicUsize = AtomicUsize::new(0);
-static NOTED_STACKS: [[AtomicU64; 2]; STACKS] = [const { [const { AtomicU64::new(0) }; 2] }; STACKS];
+/// Most excluded ranges: as many threads may live at a time. With more, nothing is armed.
+const SLOTS: usize = 1 << 14;
+/// Owner of a slot: free, being filled, or excluded for good; otherwise a thread's number.
+const FREE: u64 = 0;
+const CLAIMED: u64 = u64::MAX;
+const FOR_GOOD: u64 = u64::MAX - 1;
 
-pub(super) fn configure() {
-    CONFIGURED.store(true, SeqCst);
+/// All zero: no agent, nothing armed.
+struct Gate {
+    /// Whether the agent serves the doorbell.
+    active: AtomicU64,
+    /// Whether something may be armed or registered.
+    busy: AtomicU64,
+    /// How many threads want nothing to be armed.
+    hold: AtomicU64,
+    doorbell: AtomicU64,
+    /// Odd while an arming is under way.
+    arming: AtomicU64,
+    /// Whether the agent is to end.
+    ending: AtomicU64,
+    /// The agent's process, whose calls are not the program's.
+    agent: AtomicU64,
 }
 
-/// Returns an address in the variables of this library.
-pub(super) fn own_variable() -> u64 {
-    (&raw const NOTED) as usize as u64
+plain!(Atomics for Gate { active, busy, hold, doorbell, arming, ending, agent });
+
+struct Slot {
+    range: [AtomicU64; 2],
+    owner: AtomicU64,
+}
+
+static GATE: OnceLock<WipedOnFork<Gate>> = OnceLock::new();
+static SLOT: [Slot; SLOTS] =
+    [const { Slot { range: [const { AtomicU64::new(0) }; 2], owner: AtomicU64::new(FREE) } }; SLOTS];
+/// One past the last slot that was ever used.
+static USED: AtomicUsize = AtomicUsize::new(0);
+/// Whether a range found no slot: it might be anywhere.
+static CROWDED: AtomicBool = AtomicBool::new(false);
+/// Whether the program has laid a system call filter over itself.
+static FILTERED: AtomicBool = AtomicBool::new(false);
+
+/// Makes the words. Returns false without memory: then no agent may start.
+pub(super) fn configure() -> bool {
+    let Ok(gate) = WipedOnFork::new() else { return false };
+    GATE.set(gate).is_ok()
+}
+
+/// Returns memory that the agent itself must reach: its words and this library's variables.
+pub(super) fn own() -> [Range64; 2] {
+    let words = GATE.get().map(WipedOnFork::range).unwrap_or_default();
+    [words, Range64::new((&raw const SLOT) as usize as u64, size_of_val(&SLOT) as u64)]
+}
+
+/// Tells that the calling process is the agent.
+pub(super) fn enter() {
+    if let Some(gate) = GATE.get() {
+        gate.agent.store(u64::from(sys::process_number()), SeqCst);
+    }
 }
 
 /// Tells threads that the agent serves the doorbell from now on.
 pub(super) fn activate(doorbell: u64) {
-    DOORBELL.store(doorbell, SeqCst);
-    ACTIVE.store(true, SeqCst);
+    if let Some(gate) = GATE.get() {
+        gate.doorbell.store(doorbell, SeqCst);
+        gate.active.store(1, SeqCst);
+    }
 }
 
 /// Tells threads that the agent serves no fault any more.
 pub(super) fn deactivate() {
-    QUIET.store(true, SeqCst);
-    ACTIVE.store(false, SeqCst);
+    if let Some(gate) = GATE.get() {
+        gate.busy.store(0, SeqCst);
+        gate.active.store(0, SeqCst);
+    }
 }
 
 /// Returns whether the agent may arm something. [`quiet`] must follow in either case.
 pub(super) fn begin() -> bool {
-    QUIET.store(false, SeqCst);
-    HOLD.load(SeqCst) == 0
+    GATE.get().is_some_and(|gate| {
+        gate.busy.store(1, SeqCst);
+        gate.hold.load(SeqCst) == 0
+    })
 }
 
 /// Tells threads that nothing is armed or registered.
 pub(super) fn quiet() {
-    QUIET.store(true, SeqCst);
-}
-
-/// Returns whether a thread is forking.
-pub(super) fn is_held() -> bool {
-    HOLD.load(SeqCst) != 0
-}
-
-pub(super) fn end() {
-    ENDING.store(true, SeqCst);
-    if ACTIVE.load(SeqCst) {
-        sys::touch(DOORBELL.load(SeqCst));
+    if let Some(gate) = GATE.get() {
+        gate.busy.store(0, SeqCst);
     }
 }
 
-pub(super) fn is_ending() -> bool {
-    ENDING.load(SeqCst)
+/// Returns whether a thread wants nothing to be armed.
+pub(super) fn is_held() -> bool {
+    GATE.get().is_some_and(|gate| gate.hold.load(SeqCst) != 0)
 }
 
-/// Sleeps in short pieces, and stops when the agent is to end.
-pub(super) fn sleep_unless_ending(time: std::time::Duration) {
-    for _ in 0..10 {
-        if !is_ending() {
-            std::thread::sleep(time / 10);
-        }
+pub(super) fn is_ending() -> bool {
+    GATE.get().is_some_and(|gate| gate.ending.load(SeqCst) != 0)
+}
+
+pub(super) fn is_crowded() -> bool {
+    CROWDED.load(SeqCst)
+}
+
+/// Ends the agent for good; returns when nothing is armed.
+pub fn give_up() {
+    if let Some(gate) = GATE.get() {
+        gate.ending.store(1, SeqCst);
+        undisturbed(|| ());
     }
 }
 
 /// Waits until nothing is armed. Runs in the thread that is about to fork.
 pub(super) extern "C" fn before_fork() {
-    HOLD.fetch_add(1, SeqCst);
-    while ACTIVE.load(SeqCst) && !QUIET.load(SeqCst) {
-        sys::touch(DOORBELL.load(SeqCst));
-        if !QUIET.load(SeqCst) {
+    let Some(gate) = GATE.get() else { return };
+    gate.hold.fetch_add(1, SeqCst);
+    while gate.active.load(SeqCst) != 0 && gate.busy.load(SeqCst) != 0 {
+        sys::touch(gate.doorbell.load(SeqCst));
+        if gate.busy.load(SeqCst) != 0 {
             sys::give_way();
         }
     }
@@ -98,7 +148,9 @@ pub(super) extern "C" fn before_fork() {
 
 /// Lets the agent arm again. Runs in the parent after a fork.
 pub(super) extern "C" fn after_fork() {
-    HOLD.fetch_sub(1, SeqCst);
+    if let Some(gate) = GATE.get() {
+        gate.hold.fetch_sub(1, SeqCst);
+    }
 }
 
 /// Runs `work`, of which the kernel does not tell the agent, while nothing is armed.
@@ -109,29 +161,38 @@ pub fn undisturbed<R>(work: impl FnOnce() -> R) -> R {
     result
 }
 
-/// Excludes the range from arming, for good.
+/// Excludes the range from arming, for good; returns when nothing in it is armed.
 pub fn exclude(range: std::ops::Range<u64>) {
-    if CONFIGURED.load(SeqCst) && !range.is_empty() {
-        add(Range64 { start: range.start, end: range.end });
+    let range = Range64 { start: range.start & !(PAGE - 1), end: range.end.next_multiple_of(PAGE) };
+    let known = || slots().any(|(excluded, owner)| owner == FOR_GOOD && excluded.covers(range));
+    if GATE.get().is_some() && range.start < range.end && !known() {
+        add(range, FOR_GOOD);
+        undisturbed(|| ());
     }
 }
 
-/// Resets the state in a forked child, which has no agent and no other thread.
-pub(super) fn reset_in_child() {
-    HOLD.store(0, SeqCst);
-    ACTIVE.store(false, SeqCst);
-    ENDING.store(false, SeqCst);
-    QUIET.store(true, SeqCst);
-    ARMING.store(0, SeqCst);
+/// Returns whether the calling process is the agent.
+pub fn is_agent() -> bool {
+    let agent = GATE.get().map_or(0, |gate| gate.agent.load(SeqCst));
+    agent != 0 && agent == u64::from(sys::process_number())
+}
+
+/// Notes that the program filters its system calls: its children could not run an agent.
+pub fn note_filter() {
+    FILTERED.store(true, SeqCst);
+}
+
+pub(super) fn is_filtered() -> bool {
+    FILTERED.load(SeqCst)
 }
 
 /// Registers the calling thread's stack and control block; threads call it first. Free without an agent.
 pub fn note_thread() {
-    if !CONFIGURED.load(SeqCst) {
+    if GATE.get().is_none() {
         return;
     }
     if let Some(stack) = sys::own_stack() {
-        note(with_control_block(stack, sys::own_control_block()));
+        note(with_control_block(stack, sys::own_control_block()), u64::from(sys::thread_number()));
     }
 }
 
@@ -145,11 +206,11 @@ fn with_control_block(stack: Range64, block: u64) -> Range64 {
 /// Registers the main thread's control block; its stack is known by name.
 pub(super) fn note_main() {
     let block = sys::own_control_block() & !(PAGE - 1);
-    note(Range64::new(block, 2 * PAGE));
+    note(Range64::new(block, 2 * PAGE), FOR_GOOD);
 }
 
-fn note(range: Range64) {
-    add(range);
+fn note(range: Range64, owner: u64) {
+    add(range, owner);
     // Touching it brings back what had been armed by then.
     let block = sys::own_control_block();
     sys::touch(block);
@@ -157,26 +218,85 @@ fn note(range: Range64) {
 }
 
 /// Excludes a range; returns when every arming under way knows it.
-fn add(range: Range64) {
-    if !noted().any(|stack| stack == range) {
-        let place = NOTED.fetch_add(1, SeqCst);
-        if let Some([start, end]) = NOTED_STACKS.get(place) {
-            // In this order a half-written range overlaps nothing; its thread waits below.
-            start.store(range.start, SeqCst);
-            end.store(range.end, SeqCst);
-        }
+fn add(range: Range64, owner: u64) {
+    if !renew(range, owner) && !take_slot(range, owner) {
+        CROWDED.store(true, SeqCst);
     }
-    let current = ARMING.load(SeqCst);
-    while current % 2 == 1 && ARMING.load(SeqCst) == current && ACTIVE.load(SeqCst) {
+    let Some(gate) = GATE.get() else { return };
+    let current = gate.arming.load(SeqCst);
+    while current % 2 == 1 && gate.arming.load(SeqCst) == current && gate.active.load(SeqCst) != 0 {
         sys::give_way();
     }
 }
 
-fn noted() -> impl Iterator<Item = Range64> {
-    let count = NOTED.load(SeqCst).min(STACKS);
-    NOTED_STACKS[..count]
+/// Gives a slot of the same range, whose thread has ended, to its new thread: stacks are used again.
+fn renew(range: Range64, owner: u64) -> bool {
+    SLOT[..USED.load(SeqCst)].iter().any(|slot| {
+        let before = slot.owner.load(SeqCst);
+        let same = !matches!(before, FREE | CLAIMED) && slot.range() == range;
+        same && slot.owner.compare_exchange(before, owner, SeqCst, SeqCst).is_ok()
+    })
+}
+
+fn take_slot(range: Range64, owner: u64) -> bool {
+    for (at, slot) in SLOT.iter().enumerate() {
+        if slot.owner.load(SeqCst) == FREE
+            && slot.owner.compare_exchange(FREE, CLAIMED, SeqCst, SeqCst).is_ok()
+        {
+            // In this order a half-written range overlaps nothing; its thread waits in `add`.
+            slot.range[0].store(range.start, SeqCst);
+            slot.range[1].store(range.end, SeqCst);
+            slot.owner.store(owner, SeqCst);
+            USED.fetch_max(at + 1, SeqCst);
+            return true;
+        }
+    }
+    false
+}
+
+impl Slot {
+    fn range(&self) -> Range64 {
+        Range64 { end: self.range[1].load(SeqCst), start: self.range[0].load(SeqCst) }
+    }
+}
+
+fn slots() -> impl Iterator<Item = (Range64, u64)> {
+    SLOT[..USED.load(SeqCst)]
         .iter()
-        .map(|[start, end]| Range64 { end: end.load(SeqCst), start: start.load(SeqCst) })
+        .map(|slot| (slot.range(), slot.owner.load(SeqCst)))
+        .filter(|(_, owner)| *owner != FREE)
+}
+
+/// Returns no less than the number of slots in use.
+pub(super) fn slots_in_use() -> usize {
+    USED.load(SeqCst)
+}
+
+/// Forgets ranges of threads that have ended, so that their memory can be armed again and slots last for any
+/// number of threads. Returns how many slots are in use. Only the agent calls it.
+pub(super) fn forget_ended(exists: impl Fn(u32) -> bool) -> usize {
+    let (mut kept, mut last) = (0, 0);
+    let used = USED.load(SeqCst);
+    for (at, slot) in SLOT[..used].iter().enumerate() {
+        let owner = slot.owner.load(SeqCst);
+        if owner == FREE {
+            continue;
+        }
+        let ended = !matches!(owner, CLAIMED | FOR_GOOD) && !exists(owner as u32);
+        // A new thread on the same stack may have taken the slot over meanwhile.
+        if ended && slot.owner.compare_exchange(owner, CLAIMED, SeqCst, SeqCst).is_ok() {
+            slot.range[1].store(0, SeqCst);
+            slot.owner.store(FREE, SeqCst);
+        } else {
+            (kept, last) = (kept + 1, at + 1);
+        }
+    }
+    // A thread may have taken a slot beyond `last` meanwhile; nothing is armed before this is put right.
+    let shrunk = USED.compare_exchange(used, last, SeqCst, SeqCst).is_ok();
+    if shrunk && SLOT[last..used].iter().any(|slot| slot.owner.load(SeqCst) != FREE) {
+        USED.fetch_max(used, SeqCst);
+    }
+    kept
 }
 
 /// An arming under way: threads that start wait until it is dropped.
@@ -184,19 +304,38 @@ pub(super) struct Arming;
 
 impl Arming {
     pub(super) fn begin() -> Self {
-        ARMING.fetch_add(1, SeqCst);
+        count_arming();
         Self
     }
 
-    /// Returns whether threads may live in the range.
-    pub(super) fn concerns(range: Range64) -> bool {
-        NOTED.load(SeqCst) > STACKS || noted().any(|stack| stack.overlaps(range))
+    /// Returns the first part of the range that may be armed; an empty one at its end if there is none.
+    pub(super) fn allowed(range: Range64) -> Range64 {
+        let nothing = Range64 { start: range.end, end: range.end };
+        if is_crowded() {
+            return nothing;
+        }
+        let mut start = range.start;
+        while let Some((excluded, _)) = slots().find(|(excluded, _)| excluded.contains(start)) {
+            start = excluded.end;
+        }
+        if start >= range.end {
+            return nothing;
+        }
+        let rest = Range64 { start, end: range.end };
+        let end = slots().filter(|(excluded, _)| excluded.overlaps(rest)).map(|(excluded, _)| excluded.start);
+        Range64 { start, end: end.min().unwrap_or(range.end) }
     }
 }
 
 impl Drop for Arming {
     fn drop(&mut self) {
-        ARMING.fetch_add(1, SeqCst);
+        count_arming();
+    }
+}
+
+fn count_arming() {
+    if let Some(gate) = GATE.get() {
+        gate.arming.fetch_add(1, SeqCst);
     }
 }
 

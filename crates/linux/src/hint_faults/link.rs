@@ -1,33 +1,62 @@
-//! The agent's end of the connection to the engine.
+//! The agent's end of the connection to the engine, and what it knows of the program's life.
 
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
+use super::gate;
 use super::pace::Allowed;
-use super::protocol::{Shared, hello};
+use super::protocol::{Shared, State, hello};
 use super::store::SMALL;
+use crate::clock;
 use crate::sys::agent as sys;
 use crate::sys::mmap::SharedValue;
 use crate::sys::range::Range64;
-use crate::sys::sockets::{connect, peer, send_file, still_there};
+use crate::sys::sockets::{connect, peer, send_files, still_there};
+
+/// Longest time between two looks at the program: exec is not told otherwise, and keeps the old memory.
+pub(super) const LOOK: Duration = Duration::from_millis(100);
 
 pub(super) struct Link {
     socket: OwnedFd,
     shared: SharedValue<Shared>,
-    status: OwnedFd,
+    /// Can be read when the program has ended.
+    program: OwnedFd,
+    /// The kernel clears this word when the program's first thread ends or executes another program.
+    end_word: u64,
 }
 
 impl Link {
-    pub(super) fn open(path: &[u8]) -> Result<Self, i32> {
-        let socket = connect(path, false)?;
-        if !peer(socket.as_raw_fd())?.is_trusted() {
-            return Err(libc::EPERM);
+    /// Connects to the engine at `path`. Without waiting: an engine whose queue is full gets no agent of this
+    /// process. Errors: those of `connect(2)`; `EPERM` if another user listens there.
+    pub(super) fn connect(path: &[u8]) -> Result<OwnedFd, i32> {
+        let socket = connect(path, true)?;
+        if peer(socket.as_raw_fd())?.is_trusted() { Ok(socket) } else { Err(libc::EPERM) }
+    }
+
+    /// Sends the hello after `pause`; `None` if the program has ended by then, or without memory or engine.
+    ///
+    /// The engine gets a copy of the userfaultfd: should the agent be killed, threads that touch an armed page
+    /// wait for ever instead of finding zeros there.
+    pub(super) fn open(
+        socket: OwnedFd,
+        program: OwnedFd,
+        end_word: u64,
+        pause: Duration,
+        userfault: Option<&OwnedFd>,
+    ) -> Option<Self> {
+        let begin = clock::monotonic().0;
+        while clock::monotonic().0 - begin < pause.as_nanos() as u64 {
+            let [ended] = sys::wait([program.as_raw_fd()], pause / 10);
+            if ended || sys::read_word(end_word) == 0 || gate::is_ending() {
+                return None;
+            }
         }
-        let (shared, file) = SharedValue::create()?;
-        let status = sys::open(c"/proc/self/stat")?;
-        send_file(socket.as_raw_fd(), &hello(), &file)?;
-        Ok(Self { socket, shared, status })
+        let (shared, file) = SharedValue::create().ok()?;
+        let link = Self { socket, shared, program, end_word };
+        let userfault = userfault.unwrap_or(&file).as_raw_fd();
+        send_files(link.descriptor(), &hello(), [file.as_raw_fd(), userfault]).ok()?;
+        Some(link)
     }
 
     pub(super) fn shared(&self) -> &Shared {
@@ -38,41 +67,50 @@ impl Link {
         self.shared.range()
     }
 
-    pub(super) fn descriptor(&self) -> RawFd {
+    fn descriptor(&self) -> RawFd {
         self.socket.as_raw_fd()
     }
 
-    /// Takes nudges; returns false if the engine has gone.
-    pub(super) fn is_there(&self) -> bool {
-        still_there(self.socket.as_raw_fd())
+    /// Waits for `other`, the engine, the program's end or the end of the time; returns false if the engine or
+    /// the program has gone.
+    pub(super) fn wait(&self, other: RawFd, time: Duration) -> bool {
+        let [_, nudged, ended] = sys::wait([other, self.descriptor(), self.program.as_raw_fd()], time);
+        self.shared.beat.store(clock::monotonic().0, Relaxed);
+        let gone = ended || (nudged && !still_there(self.descriptor()));
+        !gone && self.program_goes_on()
     }
 
-    /// Waits until the engine wants this process; false if it never will, or the program waits for the agent.
+    /// Returns whether the program's first thread runs, and the program that the agent was started in.
+    pub(super) fn program_goes_on(&self) -> bool {
+        sys::read_word(self.end_word) != 0
+    }
+
+    /// Waits until the engine wants this process; false if it never will.
     pub(super) fn wait_until_wanted(&self) -> bool {
-        self.wait_while(|shared| shared.wanted.load(Relaxed) == 0)
-    }
-
-    pub(super) fn wait_for_end(&self) {
-        self.wait_while(|_| true);
-    }
-
-    fn wait_while(&self, waiting: impl Fn(&Shared) -> bool) -> bool {
-        while waiting(&self.shared) {
-            let [nudged, _] = sys::wait([self.socket.as_raw_fd(), -1], Some(Duration::from_millis(500)));
-            if (nudged && !self.is_there()) || self.is_alone() || super::gate::is_ending() {
+        while self.shared.wanted.load(Relaxed) == 0 {
+            if !self.wait(-1, LOOK) || gate::is_ending() {
                 return false;
             }
         }
         true
     }
 
-    /// Returns whether all of the program's threads have ended and only the agent keeps the process alive.
-    pub(super) fn is_alone(&self) -> bool {
-        let mut text = [0; 1024];
-        let length = sys::read_at(self.status.as_raw_fd(), &mut text, 0);
-        text.get(..length)
-            .and_then(state_and_threads)
-            .is_some_and(|(state, threads)| state == b'Z' && threads <= 2)
+    pub(super) fn wait_for_end(&self) {
+        while self.wait(-1, LOOK) {}
+        self.tell(State::Ended);
+    }
+
+    pub(super) fn tell(&self, state: State) {
+        self.shared.state.store(state as u64, Relaxed);
+    }
+
+    /// Tells the engine that the agent ends as it should: everything is back.
+    pub(super) fn end(&self, state: State) {
+        self.tell(state);
+        if state != State::Ended {
+            // The engine reads the reason before it sees the end.
+            self.wait_for_end();
+        }
     }
 
     pub(super) fn allowed(&self) -> Allowed {
@@ -93,34 +131,9 @@ impl Link {
     }
 }
 
-/// Returns the leader's state and the number of threads, from `/proc/PID/stat` (`proc_pid_stat(5)`).
-fn state_and_threads(text: &[u8]) -> Option<(u8, u64)> {
-    let after_name = text.iter().rposition(|byte| *byte == b')')? + 2;
-    let mut fields = text.get(after_name..)?.split(|byte| *byte == b' ');
-    let state = *fields.next()?.first()?;
-    let threads = std::str::from_utf8(fields.nth(16)?).ok()?.parse().ok()?;
-    Some((state, threads))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_name_with_brackets_and_spaces_hides_nothing() {
-        let text = b"77 (a) Z 1) Z 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 2 0 1 2 3";
-        assert_eq!(state_and_threads(text), Some((b'Z', 2)));
-        assert_eq!(state_and_threads(b"77 (a"), None);
-        assert_eq!(state_and_threads(b""), None);
-    }
-
-    #[test]
-    fn this_process_is_read_right() {
-        let text = std::fs::read("/proc/self/stat").unwrap();
-        let (state, threads) = state_and_threads(&text).unwrap();
-        assert!(matches!(state, b'R' | b'S'));
-        assert!(threads >= 1);
-    }
 
     #[test]
     fn an_engine_of_another_user_is_refused() {
@@ -139,7 +152,7 @@ mod tests {
         open(folder.path());
         let _engine = as_user(65534, || listen(&path)).unwrap();
         open(&path);
-        let agent = || Link::open(path.as_os_str().as_bytes()).err();
+        let agent = || Link::connect(path.as_os_str().as_bytes()).err();
         assert_eq!((agent(), as_user(65533, agent)), (Some(libc::EPERM), Some(libc::EPERM)));
         assert_eq!(as_user(65534, agent), None);
     }

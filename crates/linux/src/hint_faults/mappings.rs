@@ -1,7 +1,7 @@
 //! The program's mappings and which of them may be armed: `/proc/self/maps`, read whole or for one address.
 
 use crate::sys::agent as sys;
-use crate::sys::pagemap::mapping_at;
+use crate::sys::pagemap::{VmaFlags, mapping_at};
 use crate::sys::range::Range64;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
@@ -23,7 +23,7 @@ pub(super) fn parse(line: &[u8]) -> Option<Mapping> {
     let mut fields = rest.split(|byte| *byte == b' ').filter(|field| !field.is_empty());
     let (_offset, _device, inode) = (fields.next()?, fields.next()?, fields.next()?);
     let name = fields.next().unwrap_or(b"");
-    let anonymous = inode == b"0" && (name.is_empty() || name == b"[heap]" || name.starts_with(b"[anon:"));
+    let anonymous = inode == b"0" && is_anonymous(name);
     Some(Mapping {
         range: Range64 { start, end },
         plain: access == b"rw-p" && anonymous && start < end,
@@ -58,18 +58,21 @@ impl Maps {
         sys::open(c"/proc/self/maps").map(|file| Self { file })
     }
 
-    /// Calls `see` with each mapping until it returns false.
+    /// Calls `see` with each mapping until it returns false. The zeroed variables of a library, which lie right
+    /// behind its file, count as the library's.
     pub(super) fn walk(&self, buffer: &mut [u8; BUFFER], mut see: impl FnMut(Mapping) -> bool) {
         let (mut offset, mut kept) = (0, 0);
+        let mut library_end = None;
         loop {
             let got = sys::read_at(self.file.as_raw_fd(), &mut buffer[kept..], offset);
             offset += got as u64;
             let text = &buffer[..kept + got];
             let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
             for line in text[..whole].split(|byte| *byte == b'\n') {
-                if let Some(mapping) = parse(line)
-                    && !see(mapping)
-                {
+                let Some(mut mapping) = parse(line) else { continue };
+                mapping.library |= !mapping.file && library_end == Some(mapping.range.start);
+                library_end = mapping.library.then_some(mapping.range.end);
+                if !see(mapping) {
                     return;
                 }
             }
@@ -82,18 +85,42 @@ impl Maps {
     }
 
     /// Returns the mapping at the address or the next one: by `PROCMAP_QUERY` (Linux 6.11) or a walk.
-    pub(super) fn at(&self, buffer: &mut [u8; BUFFER], address: u64) -> Option<Range64> {
-        match mapping_at(self.file.as_fd(), address) {
-            Ok(mapping) => return Some(mapping),
+    pub(super) fn at(&self, buffer: &mut [u8; BUFFER], address: u64) -> Option<Mapping> {
+        let mut name = [0; 64];
+        match mapping_at(self.file.as_fd(), address, &mut name) {
+            Ok(area) => {
+                let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
+                let plain =
+                    area.flags == VmaFlags::READ | VmaFlags::WRITE && area.inode == 0 && is_anonymous(name);
+                let (library, file) = (is_library(name), area.inode != 0);
+                return Some(Mapping { range: area.range, plain, library, file });
+            }
             Err(libc::ENOENT) => return None,
             Err(_) => {}
         }
         let mut found = None;
         self.walk(buffer, |mapping| {
-            found = (mapping.range.end > address).then_some(mapping.range);
+            found = (mapping.range.end > address).then_some(mapping);
             found.is_none()
         });
         found
+    }
+}
+
+/// Returns whether a mapping of this name is memory that a program takes for itself.
+fn is_anonymous(name: &[u8]) -> bool {
+    name.is_empty() || name == b"[heap]" || name.starts_with(b"[anon:")
+}
+
+impl From<OwnedFd> for Maps {
+    fn from(file: OwnedFd) -> Self {
+        Self { file }
+    }
+}
+
+impl From<Maps> for OwnedFd {
+    fn from(maps: Maps) -> Self {
+        maps.file
     }
 }
 
@@ -125,8 +152,9 @@ mod tests {
         let (maps, mut buffer) = (Maps::open().unwrap(), Box::new([0; BUFFER]));
         let value = Box::new([1u8; 1 << 20]);
         let address = value.as_ptr() as u64;
-        let range = maps.at(&mut buffer, address).unwrap();
-        assert!(range.contains(address));
+        let mapping = maps.at(&mut buffer, address).unwrap();
+        let range = mapping.range;
+        assert!(range.contains(address) && mapping.plain);
         let mut seen = 0;
         maps.walk(&mut buffer, |mapping| {
             seen += u64::from(mapping.range == range && mapping.plain);

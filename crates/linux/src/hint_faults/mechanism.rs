@@ -10,10 +10,11 @@
 //! - The kernel removes contents some time after the event was read. Pages armed in between would come back
 //!   with the removed contents, so nothing is armed there for [`QUARANTINE`].
 
+use super::child::Child;
 use super::gate;
-use super::mappings::Maps;
+use super::mappings::{BUFFER, Maps};
 use super::presence::{Presence, Present, RUNS};
-use super::protocol::{Counter, Record, Shared};
+use super::protocol::{Counter, Record, Shared, State};
 use super::store::Store;
 use super::tables::{REGIONS, Region, Tables};
 use super::window::{LARGEST, Run, Window};
@@ -53,33 +54,61 @@ pub(super) struct Order {
     pub(super) used: u64,
 }
 
+/// Most ranges that only the agent may touch: its own memory and the libraries that it uses.
+const OWN: usize = 64;
+
 pub(super) struct Mechanism {
     pub(super) userfault: Userfault,
     pub(super) maps: Maps,
     pub(super) presence: Presence,
     pub(super) store: Store,
     pub(super) doorbell: u64,
-    /// The agent's own memory, which is never registered.
-    own: [Range64; 4],
+    /// Memory that the agent itself reaches: armed, it would wait for itself.
+    own: [Range64; OWN],
 }
 
 impl Mechanism {
-    pub(super) fn new(userfault: Userfault, own: [Range64; 4]) -> Result<Self, i32> {
-        let (maps, presence) = (Maps::open()?, Presence::open()?);
-        let store = Store::new(&userfault)?;
-        let doorbell = sys::map(PAGE)?;
-        userfault.register(doorbell)?;
-        Ok(Self { userfault, maps, presence, store, doorbell: doorbell.start, own })
+    /// Maps the store and the doorbell. `own` is the agent's memory so far.
+    pub(super) fn new(
+        userfault: Userfault,
+        maps: Maps,
+        presence: Presence,
+        own: [Range64; 2],
+    ) -> Result<Self, State> {
+        let state = |error| if error == libc::ENOMEM { State::NoMemory } else { State::Unsupported };
+        let store = Store::new(&userfault).map_err(state)?;
+        let doorbell = sys::map(PAGE).map_err(state)?;
+        userfault.register(doorbell).map_err(state)?;
+        let doorbell = doorbell.start;
+        let mut mechanism =
+            Self { userfault, maps, presence, store, doorbell, own: [Range64::default(); OWN] };
+        let door = Range64::new(doorbell, PAGE);
+        for range in own.into_iter().chain(gate::own()).chain([mechanism.store.range(), door]) {
+            mechanism.own_also(range);
+        }
+        Ok(mechanism)
+    }
+
+    /// Adds the memory of the libraries that the agent uses; `buffer` is for reading.
+    pub(super) fn own_libraries(&mut self, buffer: &mut [u8; BUFFER]) {
+        let own = &mut self.own;
+        self.maps.walk(buffer, |mapping| {
+            if mapping.library {
+                add_own(own, mapping.range);
+            }
+            true
+        });
+    }
+
+    pub(super) fn own_also(&mut self, range: Range64) {
+        add_own(&mut self.own, range);
     }
 
     pub(super) fn is_own(&self, range: Range64) -> bool {
         self.own.iter().any(|own| own.overlaps(range))
-            || self.store.range().overlaps(range)
-            || range.contains(self.doorbell)
-            || range.contains(gate::own_variable())
     }
 
-    /// Arms the present pages of the range; `None` if none is present or can be armed now.
+    /// Arms the present pages of the range; `None` if none is present or may be armed now.
     pub(super) fn arm<'a>(
         &self,
         tables: &'a mut Tables,
@@ -101,15 +130,11 @@ impl Mechanism {
         self.ensure_region(tables, wanted)?;
         let arming = gate::Arming::begin();
         let window = tables.begin(at, order.start, order.pages, self.store.slot(at));
-        if !gate::Arming::concerns(wanted) {
-            (window.requested, window.since) = (order.requested, order.now);
-            (window.until, window.used) = (order.until, order.used);
-            for run in runs[..found].iter().filter(|run| fits(run)) {
-                let first = ((run.range.start - order.start) / PAGE) as usize;
-                let pages = ((run.range.end - run.range.start) / PAGE) as usize;
-                if !self.move_out(window, shared, first, pages) {
-                    break;
-                }
+        (window.requested, window.since) = (order.requested, order.now);
+        (window.until, window.used) = (order.until, order.used);
+        for run in runs[..found].iter().filter(|run| fits(run)) {
+            if !self.arm_allowed(window, shared, run) {
+                break;
             }
         }
         drop(arming);
@@ -124,6 +149,22 @@ impl Mechanism {
             tables.look_by(order.now, order.look);
         }
         Some(tables.window(at))
+    }
+
+    /// Moves a run to the store but for what is excluded; returns false if the rest should be left alone.
+    fn arm_allowed(&self, window: &mut Window, shared: &Shared, run: &Present) -> bool {
+        let mut rest = run.range;
+        loop {
+            let part = gate::Arming::allowed(rest);
+            if part.length() == 0 || (run.huge && part != run.range) {
+                return true;
+            }
+            let first = ((part.start - window.bounds.start) / PAGE) as usize;
+            if !self.move_out(window, shared, first, (part.length() / PAGE) as usize) {
+                return false;
+            }
+            rest.start = part.end;
+        }
     }
 
     /// Moves pages to the store; returns false if the rest of the window should be left alone.
@@ -150,18 +191,22 @@ impl Mechanism {
         true
     }
 
-    /// Registers the mapping that holds the range, unless it is registered.
+    /// Registers the mapping that holds the range, unless it is registered. Fails unless all of the range may
+    /// be armed: a policy may ask for any address.
     fn ensure_region(&self, tables: &mut Tables, wanted: Range64) -> Option<()> {
+        if self.is_own(wanted) {
+            return None;
+        }
         if let Some(at) = tables.regions.iter().position(|region| region.range.overlaps(wanted)) {
             let region = tables.regions[at];
             return (region.range.covers(wanted) && !region.closing).then_some(());
         }
         let free = tables.regions.iter().position(|region| region.is_free())?;
         let mapping = self.maps.at(&mut tables.maps_buffer, wanted.start)?;
-        if !mapping.covers(wanted) {
+        if !mapping.plain || !mapping.range.covers(wanted) {
             return None;
         }
-        let range = if self.is_own(mapping) { wanted } else { mapping };
+        let range = if self.is_own(mapping.range) { wanted } else { mapping.range };
         self.userfault.register(range).ok()?;
         tables.regions[free] = Region { range, closing: false };
         Some(())
@@ -170,7 +215,7 @@ impl Mechanism {
     pub(super) fn answer(&self, tables: &mut Tables, shared: &Shared, message: Message, now: u64) -> Event {
         match message {
             Message::Fault(fault) => return self.fault(tables, shared, fault, now),
-            Message::Fork(descriptor) => serve_child(tables, &Userfault::of_child(descriptor)),
+            Message::Fork(descriptor) => Child::new(Userfault::of_child(descriptor)).serve(tables),
             Message::Remove(range) => {
                 tables.quarantine(range, now + QUARANTINE);
                 tables.disturb(shared, range, |window| window.remove(range));
@@ -243,7 +288,7 @@ impl Mechanism {
             return;
         }
         // Registered outside of any region: a mapping grew or moved meanwhile.
-        let mapping = self.maps.at(&mut tables.maps_buffer, page.start).unwrap_or(page);
+        let mapping = self.maps.at(&mut tables.maps_buffer, page.start).map_or(page, |mapping| mapping.range);
         if mapping.contains(page.start) && !tables.is_used(mapping) && !self.is_own(mapping) {
             let _ = self.userfault.unregister(mapping);
         } else {
@@ -342,6 +387,7 @@ impl Mechanism {
         let mut address = range.start;
         while address < range.end {
             let Some(mapping) = self.maps.at(&mut tables.maps_buffer, address) else { return };
+            let mapping = mapping.range;
             if mapping.start >= range.end || mapping.end <= address {
                 return;
             }
@@ -385,18 +431,13 @@ impl Drop for Mechanism {
     }
 }
 
-/// Copies armed pages into a child of a raw fork; its registration ends with the descriptor.
-fn serve_child(tables: &Tables, child: &Userfault) {
-    for window in tables.open().filter(|window| window.armed > 0) {
-        let mut next = 0;
-        while let Some(run) = window.armed_run(next) {
-            for page in 0..run.pages {
-                let (home, stored) = (run.home + page as u64 * PAGE, window.stored(run.first + page));
-                while child.copy(home, stored, PAGE) == Err(libc::EAGAIN) {
-                    sys::nap();
-                }
-            }
-            next = run.first + run.pages;
+fn add_own(own: &mut [Range64; OWN], range: Range64) {
+    // Libraries have few mappings; with more, the last place grows over what lies between.
+    match own.iter().position(|own| own.end == 0) {
+        Some(free) => own[free] = range,
+        None => {
+            let last = &mut own[OWN - 1];
+            *last = Range64 { start: last.start.min(range.start), end: last.end.max(range.end) };
         }
     }
 }

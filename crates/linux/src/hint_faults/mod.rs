@@ -67,6 +67,7 @@
 
 mod agent;
 mod calibrate;
+mod child;
 mod connection;
 mod gate;
 mod link;
@@ -84,11 +85,11 @@ mod store;
 mod tables;
 mod window;
 
-pub use gate::{exclude, note_thread, undisturbed};
+pub use gate::{exclude, give_up, is_agent, note_filter, note_thread, undisturbed};
 pub use protocol::{SOCKET_VARIABLE, VERBOSE_VARIABLE};
 pub use settings::HintFaultOptions;
 pub use source::{HintFaultSource, HintFaultStatistics};
-pub use start::{end_agent, prepare_inside, start_agent, start_agent_inside, start_from_environment};
+pub use start::{prepare_inside, start_agent_inside, start_from_environment};
 
 pub use crate::sys::agent::{BlockedSignals, own_descriptors, own_stack};
 pub use crate::sys::range::Range64;

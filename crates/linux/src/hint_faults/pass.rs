@@ -3,7 +3,7 @@
 //! So the choice is uniform and even: after n passes each page was armed n times. If more windows exist than
 //! fit, a uniform sample is taken. The cuts between windows shift from pass to pass.
 
-use super::mappings::{BUFFER, Mapping, Maps};
+use super::mappings::{BUFFER, Maps};
 use super::presence::{Presence, Present, RUNS};
 use super::random::Random;
 use crate::sys::pages::PAGE;
@@ -20,6 +20,14 @@ pub(super) struct Candidate {
     pub(super) start: u64,
     pub(super) pages: u64,
     pub(super) huge: bool,
+}
+
+/// Present pages of the program.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Shares {
+    pub(super) may_be_armed: u64,
+    /// Of files, shared, of libraries the agent uses, or the agent's own.
+    pub(super) left_out: u64,
 }
 
 /// The windows of a pass. All zero is an empty pass.
@@ -44,7 +52,7 @@ impl Pass {
         Some(Candidate { start: word & !(PAGE - 1), pages: word & 0x3ff, huge: word & HUGE_FLAG != 0 })
     }
 
-    /// Scans all memory but the mappings that `excluded` names.
+    /// Scans all memory but the mappings that `excluded` names; returns how much may be armed.
     pub(super) fn begin(
         &mut self,
         maps: &Maps,
@@ -52,39 +60,50 @@ impl Pass {
         random: &mut Random,
         window: u64,
         excluded: impl Fn(Range64) -> bool,
-    ) {
+    ) -> Shares {
         (self.kept, self.next, self.seen) = (0, 0, 0);
+        let mut shares = Shares::default();
         let phase = random.below(window) * PAGE;
         let mut buffer = std::mem::replace(&mut self.buffer, [0; BUFFER]);
-        let mut before = None;
         maps.walk(&mut buffer, |mapping| {
-            let library = follows_library(before, mapping);
-            before = Some(Mapping { library: mapping.library || library, ..mapping });
-            if mapping.plain && !library && !excluded(mapping.range) {
-                self.add(mapping.range, presence, random, window * PAGE, phase);
+            if mapping.plain && !mapping.library && !excluded(mapping.range) {
+                shares.may_be_armed += self.add(mapping.range, presence, random, window * PAGE, phase);
+            } else {
+                shares.left_out += presence.count(mapping.range);
             }
             true
         });
         for at in (1..self.kept).rev() {
             self.windows.swap(at, random.below(at as u64 + 1) as usize);
         }
+        shares
     }
 
-    fn add(&mut self, range: Range64, presence: &Presence, random: &mut Random, size: u64, phase: u64) {
+    fn add(
+        &mut self,
+        range: Range64,
+        presence: &Presence,
+        random: &mut Random,
+        size: u64,
+        phase: u64,
+    ) -> u64 {
+        let mut pages = 0;
         let mut runs = [Present::default(); RUNS];
         let mut start = range.start;
         while start < range.end {
             let Ok((found, end)) = presence.scan(Range64 { start, end: range.end }, &mut runs) else {
-                return;
+                break;
             };
             for run in &runs[..found] {
+                pages += run.range.length() / PAGE;
                 self.cut(*run, random, size, phase);
             }
             if end <= start {
-                return;
+                break;
             }
             start = end;
         }
+        pages
     }
 
     fn cut(&mut self, run: Present, random: &mut Random, size: u64, phase: u64) {
@@ -118,11 +137,6 @@ impl Pass {
     pub(super) fn is_left(&self) -> bool {
         self.next < self.kept
     }
-}
-
-/// Returns whether the mapping holds a library's zeroed variables, which lie right behind its file.
-fn follows_library(before: Option<Mapping>, mapping: Mapping) -> bool {
-    before.is_some_and(|before| before.library && !mapping.file && before.range.end == mapping.range.start)
 }
 
 #[cfg(test)]

@@ -38,4 +38,32 @@ impl Presence {
         }
         Ok((found, next.max(range.start)))
     }
+
+    /// Counts present pages of any kind.
+    pub(super) fn count(&self, range: Range64) -> u64 {
+        let mut regions = [PageRegion::default(); RUNS];
+        let (mut pages, mut start) = (0, range.start);
+        while start < range.end {
+            let rest = Range64 { start, end: range.end };
+            let Ok((found, next)) = scan(self.file.as_fd(), rest, 0, &mut regions) else { break };
+            pages += regions[..found].iter().map(|region| region.range.length() / PAGE).sum::<u64>();
+            if next <= start {
+                break;
+            }
+            start = next;
+        }
+        pages
+    }
+}
+
+impl From<OwnedFd> for Presence {
+    fn from(file: OwnedFd) -> Self {
+        Self { file }
+    }
+}
+
+impl From<Presence> for OwnedFd {
+    fn from(presence: Presence) -> Self {
+        presence.file
+    }
 }

@@ -15,7 +15,7 @@ use crate::sys::plain::plain;
 pub const SOCKET_VARIABLE: &str = "ISOTHERM_SOCKET";
 /// Environment variable that makes an agent say in one line what it does.
 pub const VERBOSE_VARIABLE: &str = "ISOTHERM_VERBOSE";
-pub(super) const VERSION: u32 = 1;
+pub(super) const VERSION: u32 = 2;
 const MAGIC: u32 = 0x4953_4f54;
 
 pub(super) const RING: usize = 1 << 14;
@@ -55,28 +55,47 @@ pub(super) enum State {
     NoMemory = 4,
     /// The program has locked all of its memory.
     Locked = 5,
+    /// The agent has ended as it should, with everything back.
+    Ended = 6,
+    /// The program has more threads than the agent can tell apart.
+    Crowded = 7,
+    /// The program did what excludes hint faults.
+    GivenUp = 8,
 }
 
 impl State {
     pub(super) fn of(number: u64) -> Self {
-        [Self::Waiting, Self::Ready, Self::NotPermitted, Self::Unsupported, Self::NoMemory, Self::Locked]
-            .into_iter()
-            .find(|state| *state as u64 == number)
-            .unwrap_or(Self::Unsupported)
+        [
+            Self::Waiting,
+            Self::Ready,
+            Self::NotPermitted,
+            Self::NoMemory,
+            Self::Locked,
+            Self::Ended,
+            Self::Crowded,
+            Self::GivenUp,
+        ]
+        .into_iter()
+        .find(|state| *state as u64 == number)
+        .unwrap_or(Self::Unsupported)
     }
 
     /// Returns the problem and its remedy; `None` if there is no problem.
     pub(super) fn refusal(self) -> Option<&'static str> {
         match self {
-            Self::Waiting | Self::Ready => None,
+            Self::Waiting | Self::Ready | Self::Ended => None,
             Self::NotPermitted => Some(
-                "hint faults need userfaultfd for faults in system calls: grant CAP_SYS_PTRACE, or access to \
-                 /dev/userfaultfd, or `sysctl vm.unprivileged_userfaultfd=1`",
+                "hint faults need userfaultfd for faults in system calls and to be told of forks: grant the \
+                 program CAP_SYS_PTRACE, or take another source",
             ),
             Self::Unsupported => {
                 Some("hint faults need userfaultfd with UFFDIO_MOVE (Linux 6.8 or newer) and a mounted /proc")
             }
             Self::NoMemory => Some("hint faults need 80 MiB of address space: raise `ulimit -v`"),
+            Self::Crowded => Some("hint faults ended: the program has more than 16,000 threads at a time"),
+            Self::GivenUp => Some(
+                "hint faults ended: the program's first thread has left it, or it lists robust mutexes itself",
+            ),
             Self::Locked => Some("hint faults ended: the program has locked all of its memory (mlockall)"),
         }
     }
@@ -99,6 +118,8 @@ pub(super) struct Shared {
     /// Engine: nanoseconds that a page armed for a policy stays armed.
     pub(super) armed_bound: AtomicU64,
     pub(super) state: AtomicU64,
+    /// Agent: monotonic nanoseconds when it last waited; it does so ten times a second.
+    pub(super) beat: AtomicU64,
     /// Agent: its processor time in nanoseconds.
     pub(super) agent_cpu: AtomicU64,
     /// Agent: estimated nanoseconds that the program's threads lost.
@@ -117,8 +138,8 @@ pub(super) struct Shared {
 }
 
 plain!(Atomics for Shared {
-    wanted, rate, program_budget, agent_budget, window, seed, armed_bound, state, agent_cpu, program_time,
-    lost, counters, hidden, ring_head, ring_tail, queue_head, queue_tail, queue, ring,
+    wanted, rate, program_budget, agent_budget, window, seed, armed_bound, state, beat, agent_cpu,
+    program_time, lost, counters, hidden, ring_head, ring_tail, queue_head, queue_tail, queue, ring,
 });
 
 /// A number on a cache line of its own.
@@ -142,10 +163,13 @@ pub(super) enum Counter {
     FaultCost,
     /// Requests to arm a page that were refused.
     Refused,
+    /// Present pages of the last pass that may be armed, and all others.
+    MayBeArmed,
+    LeftOut,
 }
 
 impl Counter {
-    pub(super) const COUNT: usize = 8;
+    pub(super) const COUNT: usize = 10;
 }
 
 /// An access as the agent saw it.

@@ -29,6 +29,9 @@ pub struct HintFaultStatistics {
     pub copied: u64,
     /// Requests of policies that were refused: no page there, or none that may be armed.
     pub refused: u64,
+    /// Present pages that may be armed, and all others, as of each agent's last pass.
+    pub may_be_armed: u64,
+    pub left_out: u64,
     /// Longest window time in force.
     pub window_time: Nanos,
     /// Costliest fault in force, as the agents estimate it.
@@ -44,6 +47,8 @@ impl HintFaultStatistics {
         self.disturbed += count(Counter::Disturbed);
         self.copied += count(Counter::Copied);
         self.refused += count(Counter::Refused);
+        self.may_be_armed += count(Counter::MayBeArmed);
+        self.left_out += count(Counter::LeftOut);
         self.window_time = self.window_time.max(Nanos(count(Counter::WindowTime)));
         self.fault_cost = self.fault_cost.max(Nanos(count(Counter::FaultCost)));
     }
@@ -65,6 +70,8 @@ pub struct HintFaultSource {
     /// Processes to sample, and since when.
     wanted: BTreeMap<Pid, Instant>,
     refusals: Vec<(Pid, String)>,
+    /// Refusals that [`AccessSource::warnings`] has returned.
+    told: usize,
     rate: u64,
     stores: bool,
     delivered: u64,
@@ -91,6 +98,7 @@ impl HintFaultSource {
             connections: BTreeMap::new(),
             wanted: BTreeMap::new(),
             refusals: Vec::new(),
+            told: 0,
             rate: 0,
             stores: true,
             delivered: 0,
@@ -109,12 +117,12 @@ impl HintFaultSource {
         vec![("LD_PRELOAD".into(), preload), (SOCKET_VARIABLE.into(), self.socket().into_os_string())]
     }
 
-    /// Returns the socket's path, for an agent started by [`super::start_agent`].
+    /// Returns the socket's path.
     pub fn socket(&self) -> PathBuf {
         self.folder.path(SOCKET)
     }
 
-    /// Returns processes whose agent cannot work, with a remedy in one line each.
+    /// Returns processes whose agent cannot work or was lost, with the reason and a remedy in one line each.
     pub fn refusals(&self) -> &[(Pid, String)] {
         &self.refusals
     }
@@ -188,7 +196,10 @@ impl AccessSource for HintFaultSource {
 
     fn forget(&mut self, process: Pid) {
         self.wanted.remove(&process);
-        if let Some(connection) = self.connections.remove(&process) {
+        // After an exec the agent is the new program's already, or ends by itself.
+        if self.connections.get(&process).is_some_and(Connection::program_has_ended)
+            && let Some(connection) = self.connections.remove(&process)
+        {
             self.past.add(&connection.report());
         }
     }
@@ -222,8 +233,11 @@ impl AccessSource for HintFaultSource {
             connection.take(|record| accesses.extend(access(process, record, self.stores)));
             if ended {
                 self.past.add(&connection.report());
+                self.refusals.extend(connection.end_program_if_lost().map(|reason| (process, reason)));
             } else if let Some(reason) = connection.new_refusal() {
                 self.refusals.push((process, reason.to_owned()));
+            } else if looking {
+                self.refusals.extend(connection.new_silence().map(|reason| (process, reason)));
             }
             !ended
         });
@@ -241,6 +255,12 @@ impl AccessSource for HintFaultSource {
 
     fn hidden(&self, process: Pid) -> Vec<std::ops::Range<u64>> {
         self.connections.get(&process).map(Connection::hidden).unwrap_or_default()
+    }
+
+    fn warnings(&mut self) -> Vec<String> {
+        let new = &self.refusals[self.told..];
+        self.told = self.refusals.len();
+        new.iter().map(|(process, reason)| format!("process {}: {reason}", process.0)).collect()
     }
 
     fn statistics(&self) -> SourceStatistics {

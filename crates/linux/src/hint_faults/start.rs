@@ -1,23 +1,29 @@
 //! Starts the agent: in a program that starts, and in each child that a fork makes.
 
 use std::ffi::OsString;
-use std::io::Write as _;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
-use std::sync::{Mutex, OnceLock};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use super::agent::Agent;
 use super::gate;
 use super::link::Link;
-use super::protocol::{SOCKET_VARIABLE, VERBOSE_VARIABLE};
+use super::mappings::Maps;
+use super::mechanism::Mechanism;
+use super::presence::Presence;
+use super::protocol::{SOCKET_VARIABLE, State, VERBOSE_VARIABLE};
+use crate::process::Pid;
 use crate::sys::agent::{self as sys, BlockedSignals};
+use crate::sys::companion::Companion;
+use crate::sys::process::pidfd_open;
+use crate::sys::range::Range64;
+use crate::sys::userfaultfd::{Denied, Userfault};
 
 /// Delay of the agent in a child, so that storms of forks stay cheap.
 const CHILD_PAUSE: Duration = Duration::from_millis(50);
-const STACK: usize = 512 << 10;
 
 struct Configuration {
     socket: Vec<u8>,
@@ -27,17 +33,11 @@ struct Configuration {
 static CONFIGURATION: OnceLock<Configuration> = OnceLock::new();
 /// Whether a child of a fork gets an agent; it does not where the engine is a thread, which the child lacks.
 static IN_CHILDREN: AtomicBool = AtomicBool::new(true);
-static THREAD: Mutex<Option<JoinHandle<()>>> = Mutex::new(None);
 
 /// Starts the agent if the environment names a socket; to be called on the main thread before others start.
 pub fn start_from_environment() {
     let Some(socket) = std::env::var_os(SOCKET_VARIABLE).filter(|socket| !socket.is_empty()) else { return };
-    let verbose = std::env::var_os(VERBOSE_VARIABLE).is_some();
-    start(socket, verbose, prepare);
-}
-
-pub fn start_agent(socket: &Path) {
-    start(socket.into(), false, prepare);
+    start(socket, std::env::var_os(VERBOSE_VARIABLE).is_some(), prepare);
 }
 
 fn start(socket: OsString, verbose: bool, prepare: fn() -> bool) {
@@ -49,7 +49,9 @@ fn start(socket: OsString, verbose: bool, prepare: fn() -> bool) {
 
 /// Registers the calling thread, which must be the main one, and the handlers around forks.
 fn prepare() -> bool {
-    gate::configure();
+    if !gate::configure() {
+        return false;
+    }
     gate::note_main();
     sys::at_fork(gate::before_fork, gate::after_fork, in_child)
 }
@@ -66,75 +68,105 @@ pub fn start_agent_inside(socket: &Path) {
     start(socket.into(), false, || true);
 }
 
-/// Ends the agent and waits for its end. When the main thread leaves and the process goes on, the last thread
-/// must be the program's, because it flushes the program's streams.
-pub fn end_agent() {
-    gate::end();
-    let thread = THREAD.try_lock().ok().and_then(|mut thread| thread.take());
-    if let Some(thread) = thread {
-        let _ = thread.join();
-    }
-}
-
-/// Forgets the parent's agent and starts a new one. Runs in each child of a fork.
+/// Starts an agent in a child of a fork, where all of the parent's words are zero.
 extern "C" fn in_child() {
-    gate::reset_in_child();
-    // The parent may have been starting or ending its agent.
-    THREAD.clear_poison();
-    if let Ok(mut thread) = THREAD.try_lock() {
-        // The thread is not in this process: its handle must not be joined or detached.
-        std::mem::forget(thread.take());
-    }
-    if IN_CHILDREN.load(SeqCst) {
+    // The filter may end a program that makes the agent's calls.
+    if IN_CHILDREN.load(SeqCst) && !gate::is_filtered() {
         spawn(CHILD_PAUSE);
     }
 }
 
-fn spawn(pause: Duration) {
-    let _blocked = BlockedSignals::all();
-    let agent =
-        std::thread::Builder::new().name("isotherm".into()).stack_size(STACK).spawn(move || live(pause));
-    if let (Ok(agent), Ok(mut thread)) = (agent, THREAD.try_lock()) {
-        *thread = Some(agent);
-    }
+/// Descriptors and numbers of an agent that starts; the program opens them, for the agent is confined.
+#[derive(Clone, Copy)]
+struct Seed {
+    /// The socket, the program's descriptor, and the agent's userfaultfd, mappings and page map; the last
+    /// three are -1 in a `state` in which it cannot work.
+    descriptors: [RawFd; 5],
+    state: State,
+    program: u32,
+    end_word: u64,
+    pause: Duration,
+    verbose: bool,
+    /// Whether the engine is a thread of the program, which starts the agent.
+    inside: bool,
 }
 
-/// Runs the agent, after `pause`, until the engine goes or the program ends.
-fn live(pause: Duration) {
+fn spawn(pause: Duration) {
     let Some(configuration) = CONFIGURATION.get() else { return };
-    gate::note_thread();
-    if sys::own_descriptors(configuration.verbose).is_err() {
+    let Ok(socket) = Link::connect(&configuration.socket) else { return };
+    let program = sys::process_number();
+    let (Ok(process), Ok(end_word)) = (pidfd_open(Pid(program)), sys::end_word()) else { return };
+    let (state, files) = match open_files() {
+        Ok(files) => (State::Waiting, Some(files)),
+        Err(state) => (state, None),
+    };
+    let raw = |file: Option<&OwnedFd>| file.map_or(-1, AsRawFd::as_raw_fd);
+    let [userfault, maps, pagemap] =
+        files.as_ref().map_or([-1; 3], |files| files.each_ref().map(|file| raw(Some(file))));
+    let descriptors = [socket.as_raw_fd(), process.as_raw_fd(), userfault, maps, pagemap];
+    let (verbose, inside) = (configuration.verbose, !IN_CHILDREN.load(SeqCst));
+    let _blocked = BlockedSignals::all();
+    // The program's copies of the descriptors are closed at the end of this function. A system without room
+    // for another process leaves this one without an agent.
+    let _ = Companion::start(live, Seed { descriptors, state, program, end_word, pause, verbose, inside });
+}
+
+fn open_files() -> Result<[OwnedFd; 3], State> {
+    let userfault = Userfault::open().map_err(|denied| match denied {
+        Denied::Permission => State::NotPermitted,
+        Denied::Unsupported => State::Unsupported,
+    })?;
+    let maps = Maps::open().map_err(|_| State::Unsupported)?;
+    let presence = Presence::open().map_err(|_| State::Unsupported)?;
+    Ok([userfault.into(), maps.into(), presence.into()])
+}
+
+/// Runs the agent, after a pause, until the engine goes or the program ends.
+fn live(seed: Seed, memory: Range64) {
+    gate::enter();
+    // An engine's thread inside of the program ends while its agent still puts pages back.
+    if !seed.inside && !sys::end_with(seed.program) {
         return;
     }
-    if !pause.is_zero() {
-        gate::sleep_unless_ending(pause);
-    }
+    sys::leave_session();
     sys::wake_precisely();
     sys::run_first();
-    let link = match Link::open(&configuration.socket) {
-        Ok(link) => link,
-        Err(error) => return say(configuration, &format!("no engine: error {error}")),
+    let [socket, process, userfault, maps, pagemap] = sys::keep_only(seed.descriptors, seed.verbose);
+    let (Some(socket), Some(process)) = (socket, process) else { return };
+    if sys::confine().is_err() {
+        return say(seed, "no agent: the kernel has no system call filters");
+    }
+    let Some(link) = Link::open(socket, process, seed.end_word, seed.pause, userfault.as_ref()) else {
+        return;
+    };
+    let parts = match (userfault, maps, pagemap) {
+        (Some(userfault), Some(maps), Some(pagemap)) => Ok((userfault, maps, pagemap)),
+        _ => Err(seed.state),
     };
     if !link.wait_until_wanted() {
-        return;
+        return link.end(State::Ended);
     }
-    match Agent::new(link) {
+    let agent = parts.and_then(|(userfault, maps, pagemap)| {
+        Mechanism::new(userfault.into(), maps.into(), pagemap.into(), [memory, link.range()])
+    });
+    match agent.and_then(|mechanism| Agent::new(&link, mechanism, seed.program)) {
         Ok(mut agent) => {
-            say(configuration, "hint faults on");
-            agent.run();
+            say(seed, "hint faults on");
+            let state = agent.run();
+            drop(agent);
+            link.end(state);
         }
-        Err((link, state)) => {
-            link.shared().state.store(state as u64, std::sync::atomic::Ordering::Relaxed);
-            say(configuration, state.refusal().unwrap_or_default());
+        Err(state) => {
+            link.tell(state);
+            say(seed, state.refusal().unwrap_or_default());
             link.wait_for_end();
         }
     }
 }
 
 /// Writes at most one line per process, and only if wanted. Nothing is armed at that time.
-fn say(configuration: &Configuration, message: &str) {
-    if configuration.verbose {
-        // A closed stream is no reason to end.
-        let _ = writeln!(std::io::stderr(), "isotherm: {message}");
+fn say(seed: Seed, message: &str) {
+    if seed.verbose {
+        sys::write_line(message);
     }
 }

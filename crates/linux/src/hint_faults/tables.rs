@@ -8,6 +8,8 @@ use crate::sys::plain::plain;
 use crate::sys::range::Range64;
 
 pub(super) const REGIONS: usize = 32;
+/// Most windows at a time.
+pub(super) const WINDOWS: usize = TOTAL;
 const QUARANTINED: usize = 128;
 /// Nanoseconds of processor time that may be missing when a window is closed.
 const SLACK: u64 = 10_000;
@@ -58,6 +60,10 @@ impl Tables {
         for at in self.numbers() {
             see(&mut self.windows[at]);
         }
+    }
+
+    pub(super) fn window_at(&self, at: usize) -> &Window {
+        &self.windows[at]
     }
 
     pub(super) fn window(&mut self, at: usize) -> &mut Window {

@@ -3,6 +3,7 @@
 use super::proc::excerpt;
 use super::{Pid, ProcRoot};
 use crate::LinuxError;
+use crate::sys::agent::AGENT_NAME;
 
 /// `PF_KTHREAD` and `PF_EXITING` of include/linux/sched.h.
 const KERNEL_THREAD: u64 = 0x0020_0000;
@@ -14,6 +15,8 @@ pub struct ProcessStat {
     pub state: u8,
     pub parent: Pid,
     pub kernel: bool,
+    /// Whether it is an agent of hint faults, which has no memory of its own.
+    pub agent: bool,
     /// Whether it is about to end: its files belong to root by then.
     pub exiting: bool,
     pub threads: u32,
@@ -51,6 +54,8 @@ impl ProcessStat {
             state,
             parent: Pid(u32::try_from(number(4)?).ok()?),
             kernel: number(9)? & KERNEL_THREAD != 0,
+            agent: text[..end].ends_with(AGENT_NAME.to_bytes())
+                && text[..end - AGENT_NAME.count_bytes()].ends_with(b"("),
             exiting: number(9)? & EXITING != 0,
             threads: u32::try_from(number(20)?).ok()?,
             start: number(22)?,
@@ -81,6 +86,7 @@ mod tests {
             state: b'S',
             parent: Pid(7),
             kernel: false,
+            agent: false,
             exiting: false,
             threads: 3,
             start: 987_654,

@@ -3,7 +3,7 @@
 //! Contract: addresses lie in memory that the agent mapped or the calling thread owns, without references.
 
 use std::mem::MaybeUninit;
-use std::os::fd::{OwnedFd, RawFd};
+use std::os::fd::{FromRawFd, OwnedFd, RawFd};
 use std::time::Duration;
 
 use super::mmap::Mapping;
@@ -89,16 +89,16 @@ impl Drop for BlockedSignals {
     }
 }
 
-/// Waits until a descriptor has something to read or the time is over; returns which have.
-pub(crate) fn wait(descriptors: [RawFd; 2], time: Option<Duration>) -> [bool; 2] {
+/// Waits until a descriptor has something to read or the time is over; returns which have. -1 never has.
+pub(crate) fn wait<const N: usize>(descriptors: [RawFd; N], time: Duration) -> [bool; N] {
     let mut polled = descriptors.map(|fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 });
-    let time = time.map(|time| libc::timespec {
+    let time = libc::timespec {
         tv_sec: time.as_secs() as libc::time_t,
         tv_nsec: libc::c_long::from(time.subsec_nanos() as i32),
-    });
-    let timeout = time.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
-    // SAFETY: two entries, a timeout that lives until the call returns, no signal mask.
-    let ready = unsafe { libc::ppoll(polled.as_mut_ptr(), 2, timeout, std::ptr::null()) };
+    };
+    let count = N as libc::nfds_t;
+    // SAFETY: as many entries as it says, a timeout that lives until the call returns, no signal mask.
+    let ready = unsafe { libc::ppoll(polled.as_mut_ptr(), count, &raw const time, std::ptr::null()) };
     polled.map(|entry| ready > 0 && entry.revents != 0)
 }
 
@@ -113,6 +113,169 @@ pub(crate) fn nap() {
 pub(crate) fn give_way() {
     // SAFETY: no arguments.
     unsafe { libc::sched_yield() };
+}
+
+/// Name of an agent's process.
+pub(crate) const AGENT_NAME: &std::ffi::CStr = c"isotherm-agent";
+
+/// Takes the agent's name and leaves the program's current folder and session, so that signals to its group do
+/// not come here.
+pub(crate) fn leave_session() {
+    // SAFETY: no arguments but a path that ends in 0; failures change nothing.
+    unsafe {
+        libc::setsid();
+        libc::chdir(c"/".as_ptr());
+        libc::prctl(libc::PR_SET_NAME, AGENT_NAME.as_ptr());
+    }
+}
+
+/// Has the kernel end this process as soon as the thread that started it ends, whatever it waits for. Returns
+/// false if that thread's process has ended already.
+pub(crate) fn end_with(parent: u32) -> bool {
+    // SAFETY: integers only.
+    unsafe {
+        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL, 0, 0, 0);
+        libc::getppid() as u32 == parent
+    }
+}
+
+/// Closes every descriptor of this process but these, and takes them over; -1 stands for none.
+pub(crate) fn keep_only<const N: usize>(kept: [RawFd; N], keep_errors: bool) -> [Option<OwnedFd>; N] {
+    let mut numbers = [libc::STDERR_FILENO; 8];
+    let length = N + usize::from(keep_errors);
+    numbers[..N].copy_from_slice(&kept);
+    let numbers = &mut numbers[..length];
+    numbers.sort_unstable();
+    let mut first = 0;
+    for number in numbers.iter().copied().chain([RawFd::MAX]) {
+        if number > first {
+            // SAFETY: nothing in this process knows of descriptors in between.
+            unsafe { libc::syscall(libc::SYS_close_range, first, number - 1, 0) };
+        }
+        first = number.saturating_add(1);
+    }
+    // SAFETY: open, by the contract of callers, and owned by nobody else in this process.
+    kept.map(|number| (number >= 0).then(|| unsafe { OwnedFd::from_raw_fd(number) }))
+}
+
+/// Returns the address of the word that the kernel clears when the calling thread ends or executes another
+/// program (`set_tid_address(2)`); `EINVAL` without `CONFIG_CHECKPOINT_RESTORE`.
+pub(crate) fn end_word() -> Result<u64, i32> {
+    let mut address = 0usize;
+    // SAFETY: the kernel writes one address to a local.
+    let answer = unsafe { libc::prctl(libc::PR_GET_TID_ADDRESS, &raw mut address) };
+    match (answer, address) {
+        (0, 0) => Err(libc::EINVAL),
+        (0, address) => Ok(address as u64),
+        _ => Err(errno()),
+    }
+}
+
+/// Reads the word of [`end_word`].
+pub(crate) fn read_word(address: u64) -> u32 {
+    // SAFETY: the word lies in a control block of the program's main thread, which stays mapped.
+    unsafe { std::ptr::read_volatile(address as usize as *const u32) }
+}
+
+/// Returns the number of the calling thread or process.
+pub(crate) fn thread_number() -> u32 {
+    // SAFETY: no arguments.
+    unsafe { libc::gettid() as u32 }
+}
+
+pub(crate) fn process_number() -> u32 {
+    // SAFETY: no arguments.
+    unsafe { libc::getpid() as u32 }
+}
+
+/// Returns whether the process has this thread: the kernel has not yet finished with it.
+pub(crate) fn thread_exists(process: u32, thread: u32) -> bool {
+    // SAFETY: integers only; signal 0 is not sent.
+    let answer = unsafe { libc::syscall(libc::SYS_tgkill, process, thread, 0) };
+    answer == 0 || errno() != libc::ESRCH
+}
+
+/// Returns a process's processor time in nanoseconds (`clock_getcpuclockid(3)`); 0 if it has ended.
+pub(crate) fn processor_time(process: u32) -> u64 {
+    /// The kernel's `CPUCLOCK_SCHED` in the lower bits of the number's complement.
+    const SCHEDULED: libc::clockid_t = 2;
+    let clock = (!(process as libc::clockid_t) << 3) | SCHEDULED;
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: writes one structure to a local.
+    if unsafe { libc::clock_gettime(clock, &raw mut time) } != 0 {
+        return 0;
+    }
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// Writes a line to standard error, as far as it takes it.
+pub(crate) fn write_line(line: &str) {
+    for part in ["isotherm: ", line, "\n"] {
+        // SAFETY: readable for its length.
+        unsafe { libc::write(libc::STDERR_FILENO, part.as_ptr().cast(), part.len()) };
+    }
+}
+
+/// Calls that the agent makes once it is confined.
+const ALLOWED: [libc::c_long; 25] = [
+    libc::SYS_read,
+    libc::SYS_write,
+    libc::SYS_ioctl,
+    libc::SYS_pread64,
+    libc::SYS_ppoll,
+    libc::SYS_clock_gettime,
+    libc::SYS_clock_nanosleep,
+    libc::SYS_nanosleep,
+    libc::SYS_recvfrom,
+    libc::SYS_sendmsg,
+    libc::SYS_mmap,
+    libc::SYS_munmap,
+    libc::SYS_mprotect,
+    libc::SYS_madvise,
+    libc::SYS_memfd_create,
+    libc::SYS_ftruncate,
+    libc::SYS_fcntl,
+    libc::SYS_close,
+    libc::SYS_clone,
+    libc::SYS_wait4,
+    libc::SYS_sched_yield,
+    libc::SYS_tgkill,
+    libc::SYS_getpid,
+    libc::SYS_exit,
+    libc::SYS_exit_group,
+];
+
+#[cfg(target_arch = "x86_64")]
+const ARCHITECTURE: u32 = 0xc000_003e;
+#[cfg(target_arch = "aarch64")]
+const ARCHITECTURE: u32 = 0xc000_00b7;
+
+/// Lets this process make only the calls that an agent needs (`seccomp(2)`), all others fail with `EPERM`:
+/// the program may give rights up that the agent was started with, and shares its memory. Errors: `EINVAL`
+/// where the kernel has no filters.
+pub(crate) fn confine() -> Result<(), i32> {
+    const LOAD: u16 = (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16;
+    const EQUAL: u16 = (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16;
+    const RETURN: u16 = (libc::BPF_RET | libc::BPF_K) as u16;
+    const LENGTH: usize = 4 + 2 * ALLOWED.len() + 1;
+    let refuse = libc::SECCOMP_RET_ERRNO | libc::EPERM as u32;
+    let step = |code, jt, jf, k| libc::sock_filter { code, jt, jf, k };
+    let mut filter = [step(RETURN, 0, 0, refuse); LENGTH];
+    // struct seccomp_data: the call's number, then the architecture.
+    filter[0] = step(LOAD, 0, 0, 4);
+    filter[1] = step(EQUAL, 1, 0, ARCHITECTURE);
+    filter[3] = step(LOAD, 0, 0, 0);
+    for (pair, call) in filter[4..].chunks_exact_mut(2).zip(ALLOWED) {
+        pair[0] = step(EQUAL, 0, 1, call as u32);
+        pair[1] = step(RETURN, 0, 0, libc::SECCOMP_RET_ALLOW);
+    }
+    let program = libc::sock_fprog { len: LENGTH as u16, filter: filter.as_mut_ptr() };
+    // SAFETY: the program and its steps outlive the call; both calls concern this process alone.
+    let done = unsafe {
+        libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
+            && libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program) == 0
+    };
+    if done { Ok(()) } else { Err(errno()) }
 }
 
 /// Makes wake-ups precise to a microsecond rather than to 50.

@@ -203,6 +203,36 @@ impl<T: Zeroed> DerefMut for Arena<T> {
     }
 }
 
+/// One value in a page of its own that is all zero in each child of a fork (`MADV_WIPEONFORK`).
+pub(crate) struct WipedOnFork<T: Atomics> {
+    mapping: Mapping,
+    value: PhantomData<T>,
+}
+
+impl<T: Atomics> WipedOnFork<T> {
+    /// Errors: `ENOMEM`; `EINVAL` before Linux 4.14.
+    pub(crate) fn new() -> Result<Self, i32> {
+        let bytes = size_of::<T>().next_multiple_of(PAGE as usize);
+        let mapping = Mapping::anonymous(bytes, 0).map_err(|error| super::code(&error))?;
+        // SAFETY: advice on a mapping that nobody else knows of, about children.
+        let advised = unsafe { madvise(mapping.start(), bytes, libc::MADV_WIPEONFORK) };
+        advised.map_err(|error| super::code(&error))?;
+        Ok(Self { mapping, value: PhantomData })
+    }
+
+    pub(crate) fn range(&self) -> Range64 {
+        self.mapping.range()
+    }
+}
+
+impl<T: Atomics> Deref for WipedOnFork<T> {
+    type Target = T;
+    fn deref(&self) -> &T {
+        // SAFETY: mapped while `self` lives, page-aligned, as long as `T`, and any bits are valid atomics.
+        unsafe { &*self.mapping.start().cast() }
+    }
+}
+
 /// Private memory that can be bound to nodes, in huge pages where the kernel has them.
 #[derive(Debug)]
 pub struct BoundMemory {

@@ -10,9 +10,10 @@
 //! | `perf` | `perf_event_open`, its ioctls, rings and AUX areas |
 //! | `userfaultfd` | `userfaultfd`, its ioctls and messages |
 //! | `registers` | Registers of PCI devices, read and written volatile |
-//! | `process` | `geteuid`, `pidfd_open`, `kill`, `waitpid`, `close_range`, `poll`, `prctl`, `sigaction`, the child before exec |
+//! | `process` | `geteuid`, `pidfd_open`, `kill`, `waitpid`, `poll`, `prctl`, `sigaction`, the child before exec |
 //! | `sockets` | `connect`, `fchmod`, `bind`, `listen`, `sendmsg`, `recvmsg`, `send`, `recv`, `getsockopt` |
-//! | `agent` | Calls of the agent's thread: `close_range`, `ppoll`, `pthread_*`, `sched_*`, `nanosleep`, `pread64` |
+//! | `companion` | `clone` with `CLONE_VM`: processes that share the program's memory |
+//! | `agent` | Calls of the agent: `close_range`, `ppoll`, `pthread_*`, `sched_*`, `nanosleep`, `pread64`, `seccomp` |
 //! | `allocator` | The allocator of large arrays: `mmap`, `mremap` |
 //! | `probe` | Calls that only ask whether the kernel would do something; `faccessat` |
 //!
@@ -23,6 +24,7 @@
 
 pub(crate) mod agent;
 mod allocator;
+pub(crate) mod companion;
 mod memory_file;
 pub mod mmap;
 pub(crate) mod pagemap;

@@ -89,14 +89,38 @@ pub(crate) fn scan(
     }
 }
 
-/// Returns the mapping at the address or the next one, or `ENOENT`; `ENOTTY` before Linux 6.11.
-pub(crate) fn mapping_at(maps: BorrowedFd<'_>, address: u64) -> Result<Range64, i32> {
-    // struct procmap_query: size, flags, address, start, end and eight more words.
+/// `PROCMAP_QUERY_VMA_*`: access to a mapping, and whether it is shared (8).
+pub(crate) struct VmaFlags;
+
+impl VmaFlags {
+    pub(crate) const READ: u64 = 1;
+    pub(crate) const WRITE: u64 = 2;
+}
+
+/// A mapping as the kernel describes it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Area {
+    pub(crate) range: Range64,
+    /// Bits of [`VmaFlags`].
+    pub(crate) flags: u64,
+    /// 0 for memory without a file.
+    pub(crate) inode: u64,
+}
+
+/// Returns the mapping at the address or the next one, and its name up to a zero byte, cut to the buffer's
+/// length. Errors: `ENOENT` without one; `ENOTTY` before Linux 6.11; `ENAMETOOLONG`.
+pub(crate) fn mapping_at(maps: BorrowedFd<'_>, address: u64, name: &mut [u8; 64]) -> Result<Area, i32> {
+    // struct procmap_query: size, flags, address, start, end, access, page size, offset, inode, device, sizes
+    // of name and build ID, their addresses.
     let mut words = [0u64; 13];
     (words[0], words[1], words[2]) = (size_of_val(&words) as u64, COVERING_OR_NEXT, address);
-    // SAFETY: the structure is as long as it says; the pointers in it are null.
+    (words[10], words[11]) = (name.len() as u64, name.as_mut_ptr() as u64);
+    // SAFETY: the structure is as long as it says; the name's buffer is writable for the size it names.
     let result = unsafe { libc::ioctl(maps.as_raw_fd(), PROCMAP_QUERY as _, words.as_mut_ptr()) };
-    if result < 0 { Err(errno()) } else { Ok(Range64 { start: words[3], end: words[4] }) }
+    if result < 0 {
+        return Err(errno());
+    }
+    Ok(Area { range: Range64 { start: words[3], end: words[4] }, flags: words[5], inode: words[8] })
 }
 
 /// Returns the bytes that hold these numbers.

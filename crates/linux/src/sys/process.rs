@@ -34,6 +34,13 @@ pub(crate) fn send(pid: Pid, signal: i32) -> io::Result<()> {
     checked(unsafe { libc::kill(pid.0 as libc::pid_t, signal) }).map(drop)
 }
 
+/// Sends a signal to the process of a [`pidfd_open`]. Errors: `ESRCH` if it has ended, `EPERM`.
+pub(crate) fn send_by_descriptor(process: &OwnedFd, signal: i32) -> io::Result<()> {
+    let (process, none) = (process.as_raw_fd(), std::ptr::null::<libc::siginfo_t>());
+    // SAFETY: integers and a null pointer, which the call takes for an ordinary signal.
+    checked(unsafe { libc::syscall(libc::SYS_pidfd_send_signal, process, signal, none, 0) } as i32).map(drop)
+}
+
 /// Makes orphaned descendants children of this process instead of init's (`PR_SET_CHILD_SUBREAPER`).
 pub(crate) fn become_subreaper() -> io::Result<()> {
     // SAFETY: the call takes integers.

@@ -89,11 +89,15 @@ pub(crate) fn peer(socket: RawFd) -> Result<Peer, i32> {
     if result == 0 { Ok(Peer { process: Pid(who.pid as u32), user: who.uid }) } else { Err(errno()) }
 }
 
-/// Room for one descriptor beside a message, aligned as `cmsghdr` is.
+/// Most descriptors beside a message.
+const FILES: usize = 2;
+const FILE_BYTES: u32 = (FILES * size_of::<RawFd>()) as u32;
+
+/// Room for descriptors beside a message, aligned as `cmsghdr` is.
 #[repr(C, align(8))]
 struct Ancillary([u8; 64]);
 
-/// Calls `with` with a message header for `bytes` and one descriptor beside them.
+/// Calls `with` with a message header for `bytes` and descriptors beside them.
 fn with_header<R>(bytes: *mut u8, length: usize, with: impl FnOnce(&mut libc::msghdr) -> R) -> R {
     let mut part = libc::iovec { iov_base: bytes.cast(), iov_len: length };
     let mut room = Ancillary([0; 64]);
@@ -103,40 +107,46 @@ fn with_header<R>(bytes: *mut u8, length: usize, with: impl FnOnce(&mut libc::ms
     header.msg_iovlen = 1;
     header.msg_control = room.0.as_mut_ptr().cast();
     // SAFETY: computes a length: 24 bytes, which `room` holds.
-    header.msg_controllen = unsafe { libc::CMSG_SPACE(4) } as _;
+    header.msg_controllen = unsafe { libc::CMSG_SPACE(FILE_BYTES) } as _;
     with(&mut header)
 }
 
-/// Sends a message with a descriptor. Errors: the `errno` of `sendmsg(2)`: `EPIPE` if the other end is gone.
-pub(crate) fn send_file(socket: RawFd, bytes: &[u8], file: &OwnedFd) -> Result<(), i32> {
+/// Sends a message with two descriptors. Errors: the `errno` of `sendmsg(2)`: `EPIPE` if the other end is gone.
+pub(crate) fn send_files(socket: RawFd, bytes: &[u8], files: [RawFd; FILES]) -> Result<(), i32> {
     let sent = with_header(bytes.as_ptr().cast_mut(), bytes.len(), |header| {
-        // SAFETY: the header's room holds one descriptor; the kernel only reads the bytes.
+        // SAFETY: the header's room holds the descriptors; the kernel only reads the bytes.
         unsafe {
             let control = libc::CMSG_FIRSTHDR(header);
             (*control).cmsg_level = libc::SOL_SOCKET;
             (*control).cmsg_type = libc::SCM_RIGHTS;
-            (*control).cmsg_len = libc::CMSG_LEN(4) as _;
-            libc::CMSG_DATA(control).cast::<i32>().write_unaligned(file.as_raw_fd());
+            (*control).cmsg_len = libc::CMSG_LEN(FILE_BYTES) as _;
+            libc::CMSG_DATA(control).cast::<[RawFd; FILES]>().write_unaligned(files);
             libc::sendmsg(socket, header, libc::MSG_NOSIGNAL)
         }
     });
     if sent == bytes.len() as isize { Ok(()) } else { Err(errno()) }
 }
 
-/// Receives a message and its length and descriptor; `EAGAIN` if there is none yet.
-pub(crate) fn receive_file(socket: RawFd, bytes: &mut [u8]) -> Result<(usize, Option<OwnedFd>), i32> {
+/// Receives a message, its length and the descriptors beside it; `EAGAIN` if there is none yet.
+pub(crate) fn receive_files(
+    socket: RawFd,
+    bytes: &mut [u8],
+) -> Result<(usize, [Option<OwnedFd>; FILES]), i32> {
     with_header(bytes.as_mut_ptr(), bytes.len(), |header| {
+        let mut files = [const { None }; FILES];
         // SAFETY: the header points to live, writable buffers; a descriptor belongs to whoever received it.
         unsafe {
             let got = libc::recvmsg(socket, header, libc::MSG_DONTWAIT | libc::MSG_CMSG_CLOEXEC);
             let got = usize::try_from(got).map_err(|_| errno())?;
             let control = libc::CMSG_FIRSTHDR(header);
-            let is_file = !control.is_null()
-                && (*control).cmsg_type == libc::SCM_RIGHTS
-                && (*control).cmsg_len as usize == libc::CMSG_LEN(4) as usize;
-            let file = is_file
-                .then(|| OwnedFd::from_raw_fd(libc::CMSG_DATA(control).cast::<i32>().read_unaligned()));
-            Ok((got, file))
+            if !control.is_null() && (*control).cmsg_type == libc::SCM_RIGHTS {
+                let bytes = ((*control).cmsg_len as usize).saturating_sub(libc::CMSG_LEN(0) as usize);
+                let numbers = libc::CMSG_DATA(control).cast::<RawFd>();
+                for (at, file) in files.iter_mut().enumerate().take(bytes / size_of::<RawFd>()) {
+                    *file = Some(OwnedFd::from_raw_fd(numbers.add(at).read_unaligned()));
+                }
+            }
+            Ok((got, files))
         }
     })
 }

@@ -17,8 +17,12 @@ const FEATURE_EVENT_UNMAP: u64 = 1 << 6;
 const FEATURE_THREAD_ID: u64 = 1 << 8;
 /// The kernel has `UFFDIO_MOVE`.
 pub(super) const FEATURE_MOVE: u64 = 1 << 16;
-const NEEDED: u64 =
-    FEATURE_EVENT_REMAP | FEATURE_EVENT_REMOVE | FEATURE_EVENT_UNMAP | FEATURE_THREAD_ID | FEATURE_MOVE;
+const NEEDED: u64 = FEATURE_EVENT_FORK
+    | FEATURE_EVENT_REMAP
+    | FEATURE_EVENT_REMOVE
+    | FEATURE_EVENT_UNMAP
+    | FEATURE_THREAD_ID
+    | FEATURE_MOVE;
 
 const IOC_NEW: u64 = 0xaa00;
 const IOC_API: u64 = 0xc018_aa3f;
@@ -89,13 +93,9 @@ pub(crate) struct Userfault {
 }
 
 impl Userfault {
-    /// Opens one that serves kernel-mode faults too, with fork events where permitted.
+    /// Opens one that serves kernel-mode faults too and tells of forks.
     pub(crate) fn open() -> Result<Self, Denied> {
-        let opened = match Self::open_with(NEEDED | FEATURE_EVENT_FORK) {
-            Err(Denied::Permission) => Self::open_with(NEEDED),
-            opened => opened,
-        };
-        opened.map(|descriptor| Self { descriptor })
+        Self::open_with(NEEDED).map(Self::from)
     }
 
     fn open_with(features: u64) -> Result<OwnedFd, Denied> {
@@ -160,6 +160,18 @@ impl Userfault {
         // SAFETY: the buffer is writable, `bytes` long, and any bytes are valid words.
         let got = unsafe { libc::read(self.raw(), messages.as_mut_ptr().cast(), bytes) };
         usize::try_from(got).unwrap_or(0) / size_of::<RawMessage>()
+    }
+}
+
+impl From<OwnedFd> for Userfault {
+    fn from(descriptor: OwnedFd) -> Self {
+        Self { descriptor }
+    }
+}
+
+impl From<Userfault> for OwnedFd {
+    fn from(userfault: Userfault) -> Self {
+        userfault.descriptor
     }
 }
 

@@ -109,6 +109,30 @@ pub(crate) fn grow(area: &mut Area) -> Result {
     Area { start: area.start, pages: 4 * area.pages }.check_zero(area.pages, 3 * area.pages)
 }
 
+/// Moves two neighbouring mappings in one call (Linux 6.17).
+pub(crate) fn remap_two(area: &mut Area) -> Result {
+    // SAFETY: advice on the area's own pages that splits the mapping.
+    unsafe { libc::madvise(area.start as *mut _, MIDDLE * PAGE, libc::MADV_DONTDUMP) };
+    let place = map(0, area.bytes());
+    // SAFETY: the new place was mapped for this.
+    let moved = unsafe {
+        let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED;
+        libc::mremap(area.start as *mut _, area.bytes(), area.bytes(), flags, place) as usize
+    };
+    if moved != place && std::env::var_os("LD_PRELOAD").is_none() {
+        return Err(Failure::Impossible("mremap takes one mapping here".into()));
+    }
+    ensure(moved == place, "mremap")?;
+    area.start = place;
+    area.check()
+}
+
+/// Registers memory that is armed with a userfaultfd of the program's own.
+pub(crate) fn register(area: &mut Area) -> Result {
+    area.own_userfaultfd().map_err(|_| Failure::Wrong("the program's own userfaultfd is refused".into()))?;
+    area.check()
+}
+
 pub(crate) fn dont_unmap(area: &mut Area) -> Result {
     let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_DONTUNMAP;
     let moved = move_to(area.start, area.bytes(), area.bytes(), flags);

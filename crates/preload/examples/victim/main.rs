@@ -27,7 +27,7 @@ pub(crate) fn ensure(holds: bool, what: &str) -> Result {
 
 type Duty = fn(&mut Area) -> Result;
 
-const DUTIES: [(&str, Duty); 28] = [
+const DUTIES: [(&str, Duty); 40] = [
     ("read", |area| area.check()),
     ("write", changes::write),
     ("unmap", changes::unmap),
@@ -56,6 +56,18 @@ const DUTIES: [(&str, Duty); 28] = [
     ("close-all", processes::close_all),
     ("identity", processes::identity),
     ("threads", processes::threads),
+    ("raw-fork-changes", processes::raw_fork_changes),
+    ("filter-error", |area| processes::filter(area, libc::SECCOMP_RET_ERRNO | libc::EPERM as u32)),
+    ("filter-thread", |area| processes::filter(area, libc::SECCOMP_RET_KILL_THREAD)),
+    ("filter-process", |area| processes::filter(area, libc::SECCOMP_RET_KILL_PROCESS)),
+    ("single", processes::single),
+    ("childless", processes::childless),
+    ("drop-rights", processes::drop_rights),
+    ("robust", processes::robust),
+    ("thread-words", processes::thread_words),
+    ("short-threads", processes::short_threads),
+    ("remap-two", changes::remap_two),
+    ("register", changes::register),
 ];
 
 fn main() -> ExitCode {

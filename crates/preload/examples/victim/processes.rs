@@ -49,6 +49,197 @@ pub(crate) fn raw_fork(area: &mut Area) -> Result {
     area.check()
 }
 
+/// Forks past the C library, and the child drops, moves and forks again before it looks at its memory.
+pub(crate) fn raw_fork_changes(area: &mut Area) -> Result {
+    for _ in 0..20 {
+        let child = clone_process();
+        if child == 0 {
+            leave(changes_in_child(area));
+        }
+        reap(child, "child")?;
+    }
+    area.check()
+}
+
+fn changes_in_child(area: &Area) -> bool {
+    // SAFETY: this process's own copy of the area; the new place is the kernel's choice.
+    let moved = unsafe {
+        let dropped = libc::madvise(area.at(16) as *mut _, 16 * PAGE, libc::MADV_DONTNEED) == 0;
+        let unmapped = libc::munmap(area.at(200) as *mut _, 32 * PAGE) == 0;
+        if !dropped || !unmapped {
+            return false;
+        }
+        let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED;
+        let place = crate::memory::map(0, 32 * PAGE);
+        libc::mremap(area.at(64) as *mut _, 32 * PAGE, 32 * PAGE, flags, place) as usize
+    };
+    let grandchild = clone_process();
+    let there = Area { start: moved.wrapping_sub(64 * PAGE), pages: area.pages };
+    let right = area.check_pages(0, 16).is_ok()
+        && area.check_zero(16, 16).is_ok()
+        && area.check_pages(32, 32).is_ok()
+        && there.check_pages(64, 32).is_ok()
+        && area.check_pages(96, 104).is_ok();
+    if grandchild == 0 {
+        leave(right);
+    }
+    right && reap(grandchild, "grandchild").is_ok()
+}
+
+/// Lays a filter over all threads that makes calls which the agent needs fail, or ends who makes them.
+pub(crate) fn filter(area: &Area, action: u32) -> Result {
+    let step = |code: u32, jt, jf, k| libc::sock_filter { code: code as u16, jt, jf, k };
+    let equal = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
+    let mut steps = vec![step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, 0)];
+    for call in [libc::SYS_ioctl, libc::SYS_ppoll, libc::SYS_pread64, libc::SYS_userfaultfd] {
+        steps.push(step(equal, 0, 1, call as u32));
+        steps.push(step(libc::BPF_RET | libc::BPF_K, 0, 0, action));
+    }
+    steps.push(step(libc::BPF_RET | libc::BPF_K, 0, 0, libc::SECCOMP_RET_ALLOW));
+    let program = libc::sock_fprog { len: steps.len() as u16, filter: steps.as_mut_ptr() };
+    // SAFETY: the program and its steps outlive the calls.
+    let laid = unsafe {
+        let (mode, flags) = (libc::SECCOMP_SET_MODE_FILTER, libc::SECCOMP_FILTER_FLAG_TSYNC);
+        libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
+            && libc::syscall(libc::SYS_seccomp, mode, flags, &raw const program) == 0
+    };
+    ensure(laid, "seccomp")?;
+    for _ in 0..300 {
+        area.check()?;
+        // SAFETY: sleeps.
+        unsafe { libc::usleep(500) };
+    }
+    // A child must not try what the filter forbids either.
+    // SAFETY: the child only reads, waits and leaves.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        // SAFETY: sleeps.
+        unsafe { libc::usleep(150_000) };
+        leave(area.is_right());
+    }
+    reap(child, "child")?;
+    area.check()
+}
+
+/// Does what only a process with one thread may do.
+pub(crate) fn single(area: &mut Area) -> Result {
+    let threads = std::fs::read_dir("/proc/self/task").map(Iterator::count).unwrap_or(0);
+    ensure(threads == 1, &format!("{threads} threads"))?;
+    // SAFETY: changes this process's own namespaces.
+    let entered = unsafe { libc::unshare(libc::CLONE_NEWUSER | libc::CLONE_NEWNS) } == 0;
+    if !entered && std::env::var_os("LD_PRELOAD").is_none() {
+        return Err(crate::Failure::Impossible("no user namespaces".into()));
+    }
+    ensure(entered, "unshare")?;
+    area.check()
+}
+
+/// Finds no children but its own.
+pub(crate) fn childless(area: &mut Area) -> Result {
+    let mut status = 0;
+    // SAFETY: a status to be written.
+    let none = unsafe { libc::waitpid(-1, &raw mut status, 0) };
+    let error = std::io::Error::last_os_error().raw_os_error();
+    ensure(none == -1 && error == Some(libc::ECHILD), "waitpid without children")?;
+    area.check()
+}
+
+/// Changes identity for good and finds its memory.
+pub(crate) fn drop_rights(area: &mut Area) -> Result {
+    // SAFETY: no memory is passed.
+    if unsafe { libc::geteuid() } != 0 {
+        return Err(crate::Failure::Impossible("needs root".into()));
+    }
+    // SAFETY: as above.
+    ensure(unsafe { libc::setresuid(65534, 65534, 65534) } == 0, "setresuid")?;
+    for _ in 0..100 {
+        area.check()?;
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    Ok(())
+}
+
+/// Threads die as owners of a robust mutex, which the next one must be told.
+pub(crate) fn robust(area: &mut Area) -> Result {
+    struct Shared(usize);
+    extern "C" fn die(mutex: *mut libc::c_void) -> *mut libc::c_void {
+        // SAFETY: the mutex that `robust` made.
+        unsafe { libc::pthread_mutex_lock(mutex.cast()) };
+        std::ptr::null_mut()
+    }
+    let mutex = Shared(area.at(0));
+    // SAFETY: all zero is a valid start, and the calls fill it in; the mutex lies in the area's first page.
+    unsafe {
+        let mut attributes: libc::pthread_mutexattr_t = std::mem::zeroed();
+        libc::pthread_mutexattr_init(&raw mut attributes);
+        libc::pthread_mutexattr_setrobust(&raw mut attributes, libc::PTHREAD_MUTEX_ROBUST);
+        libc::pthread_mutex_init(mutex.0 as *mut _, &raw const attributes);
+    }
+    for round in 0..3000 {
+        let mut thread = 0;
+        // SAFETY: as in `pthread_create(3)`; the mutex stays where it is.
+        let answer = unsafe {
+            libc::pthread_create(&raw mut thread, std::ptr::null(), die, mutex.0 as *mut _);
+            libc::pthread_join(thread, std::ptr::null_mut());
+            libc::pthread_mutex_trylock(mutex.0 as *mut _)
+        };
+        ensure(answer == libc::EOWNERDEAD, &format!("a dead owner is not told in round {round}: {answer}"))?;
+        // SAFETY: this thread owns the mutex.
+        unsafe {
+            libc::pthread_mutex_consistent(mutex.0 as *mut _);
+            libc::pthread_mutex_unlock(mutex.0 as *mut _);
+        }
+    }
+    area.check_pages(1, area.pages - 1)
+}
+
+/// Threads of a raw `clone` that end clear a word each, in the area.
+pub(crate) fn thread_words(area: &mut Area) -> Result {
+    extern "C" fn leave(_: *mut libc::c_void) -> libc::c_int {
+        0
+    }
+    let stack = crate::memory::map(0, 64 * PAGE) + 64 * PAGE;
+    for round in 0..1000 {
+        let word = area.at(round % 4);
+        crate::memory::write(word, 1);
+        let flags = libc::CLONE_VM
+            | libc::CLONE_FS
+            | libc::CLONE_FILES
+            | libc::CLONE_SIGHAND
+            | libc::CLONE_THREAD
+            | libc::CLONE_SYSVSEM
+            | libc::CLONE_CHILD_CLEARTID;
+        // SAFETY: a stack of its own, used by one thread at a time; the thread touches nothing else.
+        let thread = unsafe {
+            let none = std::ptr::null_mut::<libc::c_void>();
+            libc::clone(leave, stack as *mut _, flags, none, none, none, word as *mut libc::c_void)
+        };
+        ensure(thread > 0, "clone")?;
+        for _ in 0..2000 {
+            if crate::memory::read(word) as u32 == 0 {
+                break;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        ensure(crate::memory::read(word) as u32 == 0, &format!("the word of thread {round} is not cleared"))?;
+    }
+    area.check_pages(4, area.pages - 4)
+}
+
+/// More threads than the agent has places for, a few at a time.
+pub(crate) fn short_threads(area: &mut Area) -> Result {
+    let area: &Area = area;
+    for _ in 0..2500 {
+        std::thread::scope(|scope| {
+            for stack in 0..8 {
+                let builder = std::thread::Builder::new().stack_size((stack + 2) << 16);
+                let _ = builder.spawn_scoped(scope, || std::hint::black_box(area.start));
+            }
+        });
+    }
+    area.check()
+}
+
 pub(crate) fn dont_fork(area: &mut Area) -> Result {
     let half = area.pages / 2 * PAGE;
     // SAFETY: advice on the area's own pages.

@@ -41,6 +41,17 @@ pub(crate) fn generous() -> HintFaultOptions {
 /// Longest wait of a test; a busy machine takes long.
 const PATIENCE: Duration = Duration::from_secs(120);
 
+/// Returns the agents of a process: processes of that name that it started.
+pub(crate) fn agents(process: u32) -> Vec<u32> {
+    let children = std::fs::read_to_string(format!("/proc/{process}/task/{process}/children"));
+    let text = children.unwrap_or_default();
+    let named = |child: &u32| {
+        let name = std::fs::read_to_string(format!("/proc/{child}/comm"));
+        name.is_ok_and(|name| name.trim() == "isotherm-agent")
+    };
+    text.split_whitespace().filter_map(|child| child.parse().ok()).filter(named).collect()
+}
+
 /// A program with its engine.
 pub(crate) struct Run {
     pub(crate) source: HintFaultSource,

@@ -137,7 +137,7 @@ impl Tree {
                     continue;
                 }
                 match ProcessStat::read(&self.root, pid, &mut self.buffer) {
-                    Ok(stat) if !stat.has_ended() && !stat.kernel => {
+                    Ok(stat) if !stat.has_ended() && !stat.kernel && !stat.agent => {
                         self.add(pid, stat);
                         parents.push(pid);
                     }

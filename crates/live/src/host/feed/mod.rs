@@ -149,6 +149,8 @@ impl Feed {
         waiting.drain(..std::mem::take(&mut self.taken));
         let before = waiting.len();
         self.each(|source| source.drain(&mut waiting));
+        let told: Vec<_> = self.sources.iter_mut().flat_map(|source| source.warnings()).collect();
+        told.into_iter().for_each(|warning| self.warning(warning));
         self.waiting = waiting;
         self.waiting.len() - before
     }
