@@ -48,7 +48,8 @@ const fn of_words() -> [u8; LARGEST / 8 + 1] {
 #[inline(always)]
 pub(crate) unsafe fn of_small(size: usize) -> usize {
     // SAFETY: the table has a class for each number of words up to `LARGEST`, which bounds `size`.
-    usize::from(unsafe { *OF_WORDS.get_unchecked(size.div_ceil(8)) })
+    // `div_ceil` would guard against overflow by four more instructions.
+    usize::from(unsafe { *OF_WORDS.get_unchecked((size + 7) / 8) })
 }
 
 /// Returns the class of blocks for `size` bytes, at most [`LARGEST`].
@@ -65,10 +66,59 @@ pub(crate) fn aligned(size: usize, alignment: usize) -> Option<usize> {
     (of(size)..COUNT).find(|&class| usize::from(SIZES[class]).is_multiple_of(alignment))
 }
 
+/// Returns the number of a region's list of a class; numbers begin behind [`crate::page_map::NO_LIST`].
+pub(crate) const fn list(region: usize, class: usize) -> usize {
+    1 + region * COUNT + class
+}
+
+/// Returns the region and class of a list.
+pub(crate) const fn of_list(number: usize) -> (usize, usize) {
+    ((number - 1) / COUNT, (number - 1) % COUNT)
+}
+
+pub(crate) fn size_of_list(number: usize) -> usize {
+    usize::from(SIZES[of_list(number).1])
+}
+
+/// Returns the numbers of a region's lists.
+pub(crate) fn lists(region: usize) -> std::ops::Range<usize> {
+    list(region, 0)..list(region, COUNT)
+}
+
+/// Places that the lists of one region can take in all: each begins with the lesser number of [`limits`]
+/// and gets a longer array, twice at most, until it has the larger number.
+pub(crate) const PLACES: usize = {
+    let (mut places, mut class) = (0, 0);
+    while class < COUNT {
+        let (mut limit, most) = limits(class);
+        places += limit as usize;
+        while limit < most {
+            limit = wider(limit, most);
+            places += limit as usize;
+        }
+        class += 1;
+    }
+    places
+};
+
+/// Returns the capacity that follows `limit` as a list grows to `most`.
+pub(crate) const fn wider(limit: u32, most: u32) -> u32 {
+    if limit < most / 2 { 2 * limit } else { most }
+}
+
 /// Returns how many blocks of a class a thread keeps for a region, at first and at most.
-pub(crate) fn limits(class: usize) -> (u16, u16) {
-    let size = SIZES[class];
-    ((4096 / size).clamp(4, 64), (16384 / size).clamp(32, 256))
+pub(crate) const fn limits(class: usize) -> (u32, u32) {
+    const fn clamp(count: u32, low: u32, high: u32) -> u32 {
+        if count < low {
+            low
+        } else if count > high {
+            high
+        } else {
+            count
+        }
+    }
+    let size = SIZES[class] as u32;
+    (clamp(4096 / size, 4, 64), clamp(16384 / size, 32, 256))
 }
 
 #[cfg(test)]

@@ -9,8 +9,8 @@ use crate::jemalloc::Place;
 use crate::profile::Profile;
 use crate::thread::{Access, Guard, enter};
 use crate::{
-    classes, deferred, early, jemalloc, library, options, page_map, placing, profile, refill, regions,
-    thread, tls,
+    classes, deferred, early, jemalloc, library, misuse, options, page_map, placing, profile, refill,
+    regions, thread, tls,
 };
 
 const QUANTUM: usize = classes::QUANTUM;
@@ -21,6 +21,13 @@ const QUANTUM: usize = classes::QUANTUM;
 /// `registers` are those of a call that has not returned. This holds for all functions here that take them.
 #[inline(always)]
 pub(crate) unsafe fn allocate(size: usize, registers: Registers) -> *mut c_void {
+    // SAFETY: the caller's promise about `registers`.
+    unsafe { allocate_in_class(size, QUANTUM, registers) }
+}
+
+/// Allocates as [`allocate`] does, at a multiple of `alignment`, at which blocks of the class of `size` lie.
+#[inline(always)]
+unsafe fn allocate_in_class(size: usize, alignment: usize, registers: Registers) -> *mut c_void {
     let state = tls::get();
     if state as usize > tls::ENDED as usize {
         // SAFETY: the state is this thread's, and nothing else uses it until this returns: other threads have
@@ -40,14 +47,14 @@ pub(crate) unsafe fn allocate(size: usize, registers: Registers) -> *mut c_void 
         }
     }
     // SAFETY: the caller's promise about `registers`.
-    unsafe { allocate_slowly(size, QUANTUM, registers, false) }
+    unsafe { allocate_slowly(size, registers, alignment, false) }
 }
 
 #[inline(always)]
 pub(crate) unsafe fn allocate_zeroed(size: usize, registers: Registers) -> *mut c_void {
     if size > classes::LARGEST {
         // SAFETY: the caller's promise about `registers`.
-        return unsafe { allocate_slowly(size, QUANTUM, registers, true) };
+        return unsafe { allocate_slowly(size, registers, QUANTUM, true) };
     }
     // SAFETY: the caller's promise about `registers`; the block has at least `size` bytes.
     unsafe {
@@ -64,9 +71,9 @@ pub(crate) unsafe fn allocate_aligned(size: usize, alignment: usize, registers: 
     // A class whose blocks are aligned anyway serves the call as any other.
     match classes::aligned(size, alignment) {
         // SAFETY: the caller's promise about `registers`.
-        Some(class) => unsafe { allocate(usize::from(classes::SIZES[class]), registers) },
+        Some(class) => unsafe { allocate_in_class(usize::from(classes::SIZES[class]), alignment, registers) },
         // SAFETY: the caller's promise about `registers`.
-        None => unsafe { allocate_slowly(size, alignment, registers, false) },
+        None => unsafe { allocate_slowly(size, registers, alignment, false) },
     }
 }
 
@@ -76,8 +83,8 @@ pub(crate) unsafe fn allocate_aligned(size: usize, alignment: usize, registers: 
 #[inline(never)]
 unsafe extern "C" fn allocate_slowly(
     size: usize,
-    alignment: usize,
     registers: Registers,
+    alignment: usize,
     zeroed: bool,
 ) -> *mut c_void {
     let block = match enter() {
@@ -85,7 +92,7 @@ unsafe extern "C" fn allocate_slowly(
             deferred::release_all(&mut guard);
             // SAFETY: the caller's promise about `registers`.
             let known = unsafe { context(&mut guard, registers) };
-            let region = known.lists as usize / classes::COUNT;
+            let (region, _) = classes::of_list(known.lists as usize);
             let block = allocate_in(&mut guard, region, size, alignment, zeroed);
             if let Some(profile) = profile::get() {
                 note(profile, &mut guard, known.number, block, size);
@@ -121,7 +128,7 @@ unsafe fn context(guard: &mut Guard, registers: Registers) -> Known {
         let number = profile::get().map_or(UNKNOWN, |profile| {
             profile.context(&chain, region, &mut thread::ENTERING.lock()).unwrap_or(UNKNOWN)
         });
-        let known = Known { lists: (region * classes::COUNT) as u32, number };
+        let known = Known { lists: classes::list(region, 0) as u32, number };
         state.memo.insert(registers.stack, chain.parts(), known);
         known
     }
@@ -145,7 +152,8 @@ fn note(profile: Profile, guard: &mut Guard, number: u32, block: *mut c_void, si
 }
 
 fn allocate_in(guard: &mut Guard, region: usize, size: usize, alignment: usize, zeroed: bool) -> *mut c_void {
-    if size <= classes::LARGEST && alignment <= QUANTUM && profile::get().is_none() {
+    // Small blocks at larger multiples are of a class that lies there: `allocate_aligned` asks for its size.
+    if size <= classes::LARGEST && alignment <= classes::LARGEST && profile::get().is_none() {
         return refill::take(guard, region, classes::of(size));
     }
     let block = large(guard.place(region), size, alignment, zeroed);
@@ -164,33 +172,36 @@ fn large(place: Place, size: usize, alignment: usize, zeroed: bool) -> *mut c_vo
     let place = if alignment > QUANTUM { place.aligned(alignment) } else { place };
     let block = jemalloc::allocate(size.max(1), place);
     if let Some(offset) = regions::offset(block) {
-        // SAFETY: a live block.
-        let list = if profile::get().is_none() { list_of(block, offset) } else { None };
-        // SAFETY: a live block.
-        unsafe { page_map::set(offset, list) };
+        // SAFETY: a live block that only this thread knows.
+        unsafe {
+            let bytes = jemalloc::capacity(block);
+            if bytes <= classes::LARGEST {
+                let list = classes::list(regions::index(offset), classes::of(bytes));
+                page_map::page(offset).set_list(offset, list, bytes);
+                misuse::unmark(block);
+            } else {
+                page_map::set_large(offset, bytes);
+            }
+        }
     }
     block
 }
 
-/// Returns the list that a block of an arena belongs to by its size, the same for all blocks of its page.
-fn list_of(block: *mut c_void, offset: usize) -> Option<usize> {
-    // SAFETY: a live block.
-    let bytes = unsafe { jemalloc::capacity(block) };
-    (bytes <= classes::LARGEST).then(|| regions::index(offset) * classes::COUNT + classes::of(bytes))
-}
-
 /// # Safety
-/// `block` is null or a live block of these functions or the C library, and nothing uses it afterwards.
+/// `block` is null or a live block of these functions or the C library, and nothing uses it afterwards. If it
+/// is another address in the regions that have been used, or a free block, the program is aborted.
 #[inline(always)]
 pub(crate) unsafe fn release(block: *mut c_void) {
     if let Some(offset) = regions::offset(block) {
-        // SAFETY: a live block.
-        if let Some(number) = unsafe { page_map::list(offset) } {
-            let state = tls::get();
-            // SAFETY: the state is this thread's; the map holds numbers of lists that exist; the block is
-            // free from here on and of the list's class and region.
-            if state as usize > tls::ENDED as usize && unsafe { (*thread::list(state, number)).push(block) } {
-                return;
+        let state = tls::get();
+        if state as usize > tls::ENDED as usize {
+            // SAFETY: the map has an entry for the block, and its lists exist; the state is this thread's.
+            // The block is free from here on, and of the list's class and region.
+            unsafe {
+                let (list, position) = page_map::page(offset).list(offset);
+                if (*thread::list(state, list)).accept(block, position) {
+                    return;
+                }
             }
         }
     }
@@ -209,42 +220,85 @@ unsafe extern "C" fn release_slowly(block: *mut c_void) {
         // SAFETY: a live block that lies neither here nor in the early range is the C library's.
         return unsafe { library::release(block) };
     };
-    match enter() {
-        Access::Ready(mut guard) => {
-            deferred::release_all(&mut guard);
-            // SAFETY: the caller's promise.
-            unsafe { release_to(&mut guard, block, offset) };
-        }
-        // SAFETY: the caller's promise.
-        Access::Ending => unsafe {
-            if let Some(profile) = profile::get() {
-                profile.forget(block);
+    // SAFETY: the caller's promise.
+    unsafe {
+        check(block, offset);
+        match enter() {
+            Access::Ready(mut guard) => {
+                deferred::release_all(&mut guard);
+                release_to(&mut guard, block, offset);
             }
-            jemalloc::release(block, regions::get(regions::index(offset)).uncached());
-        },
-        // SAFETY: the caller's promise.
-        Access::Nested => unsafe { deferred::put(block) },
-        Access::Library => {}
+            Access::Ending => {
+                if let Some(profile) = profile::get() {
+                    profile.forget(block);
+                }
+                give(block, offset, regions::get(regions::index(offset)).uncached());
+            }
+            Access::Nested => deferred::put(block),
+            Access::Library => {}
+        }
+    }
+}
+
+/// Returns the list of a live block, or `None` if it is larger than the classes. Ends the program if no live
+/// block starts there.
+///
+/// # Safety
+/// The page at `offset` has been used by a block.
+unsafe fn check(block: *mut c_void, offset: usize) -> Option<usize> {
+    // SAFETY: the caller's promise; a block of a class starts where the position says so.
+    unsafe {
+        let page = page_map::page(offset);
+        let (list, position) = page.list(offset);
+        if list == page_map::NO_LIST {
+            if !page.is_large(offset) {
+                misuse::end(block, page.was_large(offset));
+            }
+            return None;
+        }
+        if !position.is_multiple_of(classes::size_of_list(list)) {
+            misuse::end(block, false);
+        }
+        if misuse::is_marked(block) {
+            misuse::end(block, true);
+        }
+        Some(list)
+    }
+}
+
+/// Gives a block back to its arena.
+///
+/// # Safety
+/// As for [`release`].
+unsafe fn give(block: *mut c_void, offset: usize, place: Place) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let page = page_map::page(offset);
+        if page.list(offset).0 != page_map::NO_LIST {
+            misuse::mark(block);
+        } else if !page.end_large(offset) {
+            // Another thread has freed it at the same time.
+            misuse::end(block, true);
+        }
+        jemalloc::release(block, place);
     }
 }
 
 /// # Safety
 /// As for [`release`].
 pub(crate) unsafe fn release_to(guard: &mut Guard, block: *mut c_void, offset: usize) {
-    if let Some(profile) = profile::get() {
-        profile.forget(block);
-    }
+    let region = regions::index(offset);
     // SAFETY: the caller's promise.
     unsafe {
-        match page_map::list(offset) {
-            Some(number) => refill::put(guard, number, block),
-            None => {
-                let region = regions::index(offset);
-                jemalloc::release(block, guard.place(region));
-                guard.note_returned(region);
-            }
+        let (list, _) = page_map::page(offset).list(offset);
+        match profile::get() {
+            None if list != page_map::NO_LIST => return refill::put(guard, list, block),
+            None => {}
+            Some(profile) => profile.forget(block),
         }
+        give(block, offset, guard.place(region));
     }
+    guard.note_returned(region);
 }
 
 /// Returns the bytes that a block can hold, 0 for null.
@@ -257,10 +311,10 @@ pub(crate) unsafe fn capacity(block: *mut c_void) -> usize {
         return early::size(block).unwrap_or_else(|| unsafe { library::capacity(block) });
     };
     // SAFETY: the caller's promise.
-    match unsafe { page_map::list(offset) } {
-        Some(number) => usize::from(classes::SIZES[number % classes::COUNT]),
+    match unsafe { page_map::page(offset) }.list(offset) {
         // SAFETY: the caller's promise.
-        None => unsafe { jemalloc::capacity(block) },
+        (page_map::NO_LIST, _) => unsafe { jemalloc::capacity(block) },
+        (list, _) => classes::size_of_list(list),
     }
 }
 
@@ -274,7 +328,12 @@ pub(crate) unsafe fn resize(block: *mut c_void, size: usize, registers: Register
         return unsafe { resize_foreign(block, size, registers) };
     };
     // SAFETY: the caller's promise.
-    let old = unsafe { capacity(block) };
+    let old = unsafe {
+        match check(block, offset) {
+            Some(list) => classes::size_of_list(list),
+            None => jemalloc::capacity(block),
+        }
+    };
     if size <= classes::LARGEST && old == usize::from(classes::SIZES[classes::of(size)]) {
         return block;
     }
@@ -283,10 +342,10 @@ pub(crate) unsafe fn resize(block: *mut c_void, size: usize, registers: Register
     unsafe {
         if profile::get().is_some() {
             // Where a profile is written the block goes to the calling context.
-            return replace(block, allocate_slowly(size, QUANTUM, registers, false), old.min(size));
+            return replace(block, allocate_slowly(size, registers, QUANTUM, false), old.min(size));
         }
         if size > classes::LARGEST && old > classes::LARGEST {
-            return resize_large(block, size, region);
+            return resize_large(block, size, offset, old);
         }
         replace(block, or_errno(allocate_for(region, size)), old.min(size))
     }
@@ -317,22 +376,34 @@ fn allocate_for(region: usize, size: usize) -> *mut c_void {
     }
 }
 
-/// Resizes a block that is too large for the lists and stays so.
+/// Resizes a block of `old` bytes that is too large for the lists and stays so.
 ///
 /// # Safety
 /// As for [`resize`].
-unsafe fn resize_large(block: *mut c_void, size: usize, region: usize) -> *mut c_void {
+unsafe fn resize_large(block: *mut c_void, size: usize, offset: usize, old: usize) -> *mut c_void {
+    let region = regions::index(offset);
     let place = match enter() {
         Access::Ready(mut guard) => guard.place(region),
         _ => regions::get(region).uncached(),
     };
-    // SAFETY: the caller's promise.
-    let new = or_errno(unsafe { jemalloc::resize(block, size, place) });
-    if let Some(offset) = regions::offset(new) {
-        // SAFETY: a live block.
-        unsafe { page_map::set(offset, None) };
+    // SAFETY: the caller's promise. Where the block moves, its old pages may be another thread's at once.
+    unsafe {
+        let page = page_map::page(offset);
+        if !page.end_large(offset) {
+            misuse::end(block, true);
+        }
+        let new = jemalloc::resize(block, size, place);
+        match regions::offset(new) {
+            Some(moved) if moved != offset => page_map::set_large(moved, size),
+            found => {
+                page.set_large(offset);
+                if found.is_some() && size > old {
+                    page_map::clear(offset + old, size - old);
+                }
+            }
+        }
+        or_errno(new)
     }
-    new
 }
 
 /// Resizes null, an early block, or a block of the C library.

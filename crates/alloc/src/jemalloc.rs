@@ -12,10 +12,12 @@ use crate::sys::PAGE;
 
 /// Options that jemalloc reads when it starts: one automatic arena, which stays unused; no automatic thread
 /// caches; small explicit caches, of which each thread has one per region behind its free lists. Unused pages
-/// return to the system sooner than by default, since each of many arenas has its own.
+/// return to the system sooner than by default, since each of many arenas has its own. The trial of `madvise`
+/// is left out, which crashes where its `mmap` fails.
 #[unsafe(export_name = "_rjem_malloc_conf")]
 pub(crate) static OPTIONS: Text = Text(
-    c"narenas:1,dirty_decay_ms:100,tcache_max:4096,tcache_nslots_small_max:8,tcache_nslots_small_min:2"
+    c"narenas:1,dirty_decay_ms:100,tcache_max:4096,tcache_nslots_small_max:8,tcache_nslots_small_min:2,\
+      trust_madvise:true"
         .as_ptr(),
 );
 

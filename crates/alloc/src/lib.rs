@@ -24,6 +24,7 @@ mod heap;
 mod jemalloc;
 mod library;
 mod lock;
+mod misuse;
 mod options;
 mod page_map;
 mod placing;

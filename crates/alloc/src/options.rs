@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
 
 use crate::context::DEPTH;
-use crate::{regions, text};
+use crate::{regions, sys, text};
 
 const PREFIX: &str = "ISOTHERM_ALLOC_";
 
@@ -27,9 +27,13 @@ impl Options {
     pub(crate) const DEFAULT: Self =
         Self { regions: 32, depth: DEPTH, region_bytes: 256 << 30, sample_bytes: 64 << 10, profile: None };
 
-    /// Reads the environment's variables and reports unusable ones on standard error.
+    /// Reads the environment's variables and reports unusable ones on standard error. Those of a privileged
+    /// program are not read: they come from a user without its rights.
     pub(crate) fn from_environment() -> Self {
         let mut options = Self::DEFAULT;
+        if sys::is_privileged() {
+            return options;
+        }
         for variable in environment() {
             let Some(setting) = variable.to_bytes().strip_prefix(PREFIX.as_bytes()) else { continue };
             if let Err(expected) = options.set(setting, variable) {

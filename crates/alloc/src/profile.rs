@@ -78,13 +78,16 @@ fn open(folder: &CStr) -> Option<Profile> {
     let process = unsafe { libc::getpid() };
     let folder = folder.to_str().unwrap_or_default();
     let _ = write!(path, "{folder}/{process}.alloc\0");
-    let Some(words) = sys::create_shared(path.bytes(), at::WORDS * size_of::<u64>()) else {
-        let error = std::io::Error::last_os_error().raw_os_error().unwrap_or(0);
-        text::print(format_args!(
-            "ISOTHERM_ALLOC_PROFILE={folder}: expected a folder to write {process}.alloc to (error {error}); \
-             no profile is written"
-        ));
-        return None;
+    let bytes = at::WORDS * size_of::<u64>();
+    let words = match sys::create_shared(path.bytes(), bytes) {
+        Ok(words) => words,
+        Err(error) => {
+            text::print(format_args!(
+                "ISOTHERM_ALLOC_PROFILE={folder}: expected a folder with room for {process}.alloc, {bytes} \
+                 bytes (error {error}); no profile is written"
+            ));
+            return None;
+        }
     };
     // SAFETY: a new mapping of this many words, aligned to a page and full of zeros, which is never unmapped.
     let words = unsafe { std::slice::from_raw_parts(words.as_ptr().cast::<AtomicU64>(), at::WORDS) };

@@ -12,7 +12,7 @@ use crate::{classes, page_map, sys};
 
 /// Most regions. With [`classes::COUNT`] lists each they fit the page map's entries.
 pub(crate) const MAX: usize = 256;
-const _: () = assert!(MAX * classes::COUNT < u16::MAX as usize);
+const _: () = assert!(classes::list(MAX, 0) <= u16::MAX as usize);
 
 const ALIGNMENT: usize = 2 << 20;
 
@@ -50,8 +50,13 @@ pub(crate) struct Region {
 
 /// Reserves `count` regions of `bytes` each, a power of two. Returns false if addresses are short.
 pub(crate) fn reserve(count: usize, bytes: usize) -> bool {
-    let Some(start) = sys::reserve((count + 1) * bytes, ALIGNMENT) else { return false };
+    let whole = (count + 1) * bytes;
+    let Some(start) = sys::reserve(whole, ALIGNMENT) else { return false };
     let start = start.as_ptr() as usize;
+    if !page_map::reserve(count * bytes) {
+        sys::unmap(start, whole);
+        return false;
+    }
     SPACE.shift.store(bytes.trailing_zeros(), Relaxed);
     SPACE.count.store(count, Relaxed);
     for (index, region) in REGIONS[..count].iter().enumerate() {
@@ -61,7 +66,7 @@ pub(crate) fn reserve(count: usize, bytes: usize) -> bool {
     }
     SPACE.start.store(start, Relaxed);
     SPACE.bytes.store(count * bytes, Relaxed);
-    page_map::reserve(count * bytes)
+    true
 }
 
 /// Makes the arenas. Returns false if jemalloc refuses.
@@ -184,7 +189,10 @@ unsafe extern "C" fn discard(
     length: usize,
     _: c_uint,
 ) -> bool {
-    !sys::discard(start as usize + offset, length)
+    let first = start as usize + offset;
+    // SAFETY: jemalloc discards pages without live blocks, which `extend` has committed.
+    unsafe { page_map::clear(first - SPACE.start.load(Relaxed), length) };
+    !sys::discard(first, length)
 }
 
 /// Splits an extent, which needs nothing; false means success.

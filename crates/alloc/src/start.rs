@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicI32, AtomicU8};
 
 use crate::options::{Options, SMALLEST_REGION};
 use crate::thread::Access;
-use crate::{fork, options, profile, regions, text, thread};
+use crate::{fork, misuse, options, profile, regions, sys, text, thread};
 
 const FRESH: u8 = 0;
 const STARTING: u8 = 1;
@@ -49,20 +49,25 @@ fn start() -> bool {
     options::put_in_force(&options);
     let done = reserve(&options) && regions::create_arenas() && thread::prepare();
     if done {
+        misuse::start();
         profile::start(&options);
         fork::prepare();
     } else {
         text::print(format_args!(
-            "expected addresses for {} regions of {SMALLEST_REGION} bytes or more; \
-             the C library's allocator is used",
-            options.regions
+            "expected addresses for {} regions of {} GiB, which a limit may forbid (RLIMIT_AS); the C library's \
+             allocator is used",
+            options.regions,
+            options.region_bytes as f64 / (1_u64 << 30) as f64
         ));
     }
     done
 }
 
-/// Reserves ranges of the requested size or, under a limit on addresses, smaller ones.
+/// Reserves regions of the requested size or, where there are fewer addresses, smaller ones. What a limit
+/// allows is left to the program.
 fn reserve(options: &Options) -> bool {
     let halves = std::iter::successors(Some(options.region_bytes), |bytes| Some(bytes / 2));
-    halves.take_while(|&bytes| bytes >= SMALLEST_REGION).any(|bytes| regions::reserve(options.regions, bytes))
+    let sizes = halves.take_while(|&bytes| bytes >= SMALLEST_REGION);
+    let tried = if sys::limit(libc::RLIMIT_AS) == libc::RLIM_INFINITY { usize::MAX } else { 1 };
+    sizes.take(tried).any(|bytes| regions::reserve(options.regions, bytes))
 }

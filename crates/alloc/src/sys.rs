@@ -1,5 +1,6 @@
 //! System calls for the allocator's own memory.
 
+use std::ffi::CStr;
 use std::ptr::{self, NonNull};
 
 pub(crate) const PAGE: usize = 4096;
@@ -25,9 +26,10 @@ fn map(size: usize, protection: i32) -> Option<NonNull<u8>> {
     if start == libc::MAP_FAILED { None } else { NonNull::new(start.cast()) }
 }
 
-fn unmap(start: usize, size: usize) {
+/// Gives reserved addresses back.
+pub(crate) fn unmap(start: usize, size: usize) {
     if size > 0 {
-        // SAFETY: only [`reserve`] calls this, with the ends of a mapping that it has just made.
+        // SAFETY: callers pass addresses that they have just reserved and that nothing uses.
         unsafe { libc::munmap(start as *mut _, size) };
     }
 }
@@ -63,22 +65,68 @@ pub(crate) fn main_stack_end() -> usize {
     end
 }
 
-/// Creates or replaces a file of zeros, whose path ends with a byte of 0, and maps it shared.
-pub(crate) fn create_shared(path: &[u8], bytes: usize) -> Option<NonNull<u8>> {
-    let path = std::ffi::CStr::from_bytes_with_nul(path).ok()?;
+/// Creates or replaces a file of zeros, whose path ends with a byte of 0, and maps it shared. Its blocks are
+/// allocated, since writing to a mapping for which the disk has no room ends a program by SIGBUS.
+///
+/// # Errors
+/// The number of the error; then there is no file.
+pub(crate) fn create_shared(path: &[u8], bytes: usize) -> Result<NonNull<u8>, i32> {
+    let path = CStr::from_bytes_with_nul(path).map_err(|_| libc::ENAMETOOLONG)?;
     let flags = libc::O_RDWR | libc::O_CREAT | libc::O_TRUNC | libc::O_CLOEXEC | libc::O_NOFOLLOW;
+    // A file beyond the limit would end the program by SIGXFSZ.
+    if limit(libc::RLIMIT_FSIZE) < bytes as u64 {
+        return Err(libc::EFBIG);
+    }
     // SAFETY: the path ends with 0, the file is this call's own, and a new mapping touches no other.
     unsafe {
         let file = libc::open(path.as_ptr(), flags, 0o600);
         if file < 0 {
-            return None;
+            return Err(errno());
         }
-        let sized = libc::ftruncate(file, bytes as libc::off_t) == 0;
+        let allocated = allocate(file, bytes);
         let protection = libc::PROT_READ | libc::PROT_WRITE;
-        let start = libc::mmap(ptr::null_mut(), bytes, protection, libc::MAP_SHARED, file, 0);
+        let mapped = allocated.and_then(|()| {
+            match libc::mmap(ptr::null_mut(), bytes, protection, libc::MAP_SHARED, file, 0) {
+                libc::MAP_FAILED => Err(errno()),
+                start => NonNull::new(start.cast()).ok_or(libc::ENOMEM),
+            }
+        });
         libc::close(file);
-        if sized && start != libc::MAP_FAILED { NonNull::new(start.cast()) } else { None }
+        if mapped.is_err() {
+            libc::unlink(path.as_ptr());
+        }
+        mapped
     }
+}
+
+fn allocate(file: libc::c_int, bytes: usize) -> Result<(), i32> {
+    loop {
+        // SAFETY: the call has no preconditions.
+        match unsafe { libc::posix_fallocate(file, 0, bytes as libc::off_t) } {
+            0 => break Ok(()),
+            libc::EINTR => {}
+            error => break Err(error),
+        }
+    }
+}
+
+/// Returns a limit of this process, or `RLIM_INFINITY`.
+pub(crate) fn limit(resource: libc::__rlimit_resource_t) -> u64 {
+    let mut limit = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
+    // SAFETY: the variable can be written; if the call fails it says that there is no limit.
+    unsafe { libc::getrlimit(resource, &raw mut limit) };
+    limit.rlim_cur
+}
+
+fn errno() -> i32 {
+    // SAFETY: the address of this thread's `errno` is valid for the thread's life.
+    unsafe { *libc::__errno_location() }
+}
+
+/// Returns whether the program has more rights than who started it, who must not command it then.
+pub(crate) fn is_privileged() -> bool {
+    // SAFETY: the call has no preconditions.
+    unsafe { libc::getauxval(libc::AT_SECURE) != 0 }
 }
 
 /// Returns the path of the program, empty if the system does not tell.

@@ -25,6 +25,8 @@ pub(crate) struct ThreadState {
     /// Value of [`UNLOADED`] when the memories of addresses were last cleared.
     epoch: u32,
     returned: u32,
+    /// First place behind the arrays of the free lists.
+    places: *mut *mut c_void,
     pub(crate) sampler: Sampler,
     pub(crate) top: usize,
     /// Explicit cache for each region, plus 1; 0 before there is one.
@@ -35,7 +37,8 @@ pub(crate) struct ThreadState {
     pub(crate) memo: Memo,
 }
 
-/// Returns a free list of a state, which is followed by [`classes::COUNT`] lists for each region.
+/// Returns a free list of a state, which is followed by [`page_map::NO_LIST`], the lists of each region, and
+/// the arrays of these lists.
 ///
 /// # Safety
 /// `state` came from [`make`], and `number` is below the number of its lists.
@@ -150,12 +153,16 @@ fn reuse() -> Option<*mut ThreadState> {
 }
 
 fn make() -> *mut ThreadState {
-    let lists = regions::count() * classes::COUNT;
-    let bytes = size_of::<ThreadState>() + lists * size_of::<FreeList>();
+    let lists = classes::list(regions::count(), 0);
+    let places = regions::count() * classes::PLACES;
+    let bytes = size_of::<ThreadState>() + lists * size_of::<FreeList>() + places * size_of::<*mut c_void>();
     let Some(memory) = sys::memory(bytes) else { return ptr::null_mut() };
     let state = memory.as_ptr().cast::<ThreadState>();
     // SAFETY: the mapping is large enough and page-aligned; all zeros are a valid state and lists.
-    unsafe { (*state).fast_limit = if profile::get().is_some() { 0 } else { classes::LARGEST } };
+    unsafe {
+        (*state).fast_limit = if profile::get().is_some() { 0 } else { classes::LARGEST };
+        (*state).places = list(state, lists).cast();
+    }
     state
 }
 
@@ -199,9 +206,16 @@ impl Guard {
     }
 
     pub(crate) fn list(&mut self, number: usize) -> &mut FreeList {
-        debug_assert!(number < regions::count() * classes::COUNT);
+        debug_assert!(number < classes::list(regions::count(), 0));
         // SAFETY: `make` made the state with lists for the numbers of all regions and classes.
         unsafe { &mut *list(self.0, number) }
+    }
+
+    /// Returns `count` places for a list that has fewer.
+    pub(crate) fn places(&mut self, count: u32) -> *mut *mut c_void {
+        let places = self.state().places;
+        self.state().places = places.wrapping_add(count as usize);
+        places
     }
 
     /// Names the arena of a region through this thread's cache for it.
@@ -238,8 +252,8 @@ impl Guard {
 
     fn empty(&mut self) {
         for region in 0..regions::count() {
-            for class in 0..classes::COUNT {
-                refill::give_back(self, region, class, 0);
+            for number in classes::lists(region) {
+                refill::give_back(self, number, 0);
             }
             match self.state().caches[region] {
                 0 => {}

@@ -37,9 +37,12 @@ fn valid_options_are_not_reported() {
 
 #[test]
 fn a_limit_on_addresses_is_kept() {
-    for (limit, report) in [("20000000", ""), ("500000", "isotherm-alloc: expected addresses for 32 regions")]
+    const REPORT: &str = "isotherm-alloc: expected addresses for 32 regions";
+    for (limit, size, report) in
+        [("20000000", "512M", ""), ("20000000", "256G", REPORT), ("500000", "64M", REPORT)]
     {
         let mut command = preloaded("/bin/sh");
+        command.env("ISOTHERM_ALLOC_REGION_SIZE", size);
         // The limit holds for the program that the shell starts, where the library starts again.
         let output =
             command.args(["-c", &format!("ulimit -v {limit}; exec /bin/echo runs")]).output().expect("sh");

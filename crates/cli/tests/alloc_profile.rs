@@ -1,7 +1,8 @@
 //! `isotherm alloc-profile` names the contexts of a real program.
 
+use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 /// Three functions: one keeps much, one keeps little, one frees everything.
 const PROGRAM: &str = r#"
@@ -66,4 +67,43 @@ fn what_cannot_be_profiled_is_told() {
     let output = output.expect("isotherm");
     assert_eq!(output.status.code(), Some(127));
     assert!(String::from_utf8_lossy(&output.stderr).contains("/no/such/program"), "{output:?}");
+}
+
+/// A regression: a signal ended the tool, and the program ran on without anyone who waited for it.
+#[test]
+fn signals_reach_the_program_and_its_status_is_reported() {
+    const PROGRAM: &str = "trap 'exit 42' INT TERM HUP; echo ready; while :; do sleep 0.05; done";
+    for signal in ["INT", "TERM", "HUP"] {
+        let temporary = tempfile::tempdir().expect("a folder");
+        let mut tool = Command::new(env!("CARGO_BIN_EXE_isotherm"))
+            .args(["alloc-profile", "--", "sh", "-c", PROGRAM])
+            .env("TMPDIR", temporary.path())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("isotherm");
+        let mut output = BufReader::new(tool.stdout.take().expect("its output"));
+        let mut line = String::new();
+        output.read_line(&mut line).expect("to read");
+        assert_eq!(line, "ready\n");
+        let sent = Command::new("kill").args(["-s", signal, &tool.id().to_string()]).status();
+        assert!(sent.expect("kill").success());
+        let mut profile = String::new();
+        output.read_to_string(&mut profile).expect("to read");
+        assert_eq!(tool.wait().expect("its end").code(), Some(42), "{signal}: {profile}");
+        assert!(profile.contains("process "), "{signal}: {profile}");
+        assert_eq!(std::fs::read_dir(temporary.path()).expect("a folder").count(), 0, "{signal}");
+    }
+}
+
+/// A regression: on a full disk the program died of SIGBUS.
+#[test]
+fn without_room_for_the_profile_the_program_runs_and_its_status_counts() {
+    let output = Command::new("sh")
+        .args(["-c", "ulimit -f 100; exec \"$0\" alloc-profile -- sh -c 'echo runs; exit 3'"])
+        .arg(env!("CARGO_BIN_EXE_isotherm"))
+        .output()
+        .expect("isotherm");
+    let report = String::from_utf8_lossy(&output.stderr);
+    assert_eq!((output.status.code(), &*output.stdout), (Some(3), &b"runs\n"[..]), "{report}");
+    assert!(report.contains("no profile was written"), "{report}");
 }

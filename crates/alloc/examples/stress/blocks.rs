@@ -90,9 +90,9 @@ impl Block {
         block
     }
 
-    /// Returns byte `index` of the contents.
-    fn byte(&self, index: usize) -> u8 {
-        (self.tag >> (index % 8 * 8)) as u8 ^ index as u8
+    /// Returns the contents from byte `8 * index` on.
+    fn word(&self, index: usize) -> [u8; 8] {
+        (self.tag ^ (index as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15)).to_ne_bytes()
     }
 
     fn bytes(&self) -> &'static mut [u8] {
@@ -101,14 +101,15 @@ impl Block {
     }
 
     fn fill(&self, from: usize) {
-        for index in from..self.size {
-            self.bytes()[index] = self.byte(index);
+        for (index, bytes) in self.bytes().chunks_mut(8).enumerate().skip(from / 8) {
+            bytes.copy_from_slice(&self.word(index)[..bytes.len()]);
         }
     }
 
     fn verify(&self, length: usize) {
-        for (index, &byte) in self.bytes()[..length].iter().enumerate() {
-            assert_eq!(byte, self.byte(index), "byte {index} of {} at {:?}", self.size, self.start);
+        for (index, bytes) in self.bytes()[..length].chunks(8).enumerate() {
+            let expected = &self.word(index)[..bytes.len()];
+            assert_eq!(bytes, expected, "byte {} of {} at {:?}", 8 * index, self.size, self.start);
         }
     }
 

@@ -6,7 +6,8 @@
 //!
 //! Under `libisotherm_alloc.so` it also verifies that blocks lie in regions and, with
 //! `ISOTHERM_ALLOC_DEPTH=1`, that each call site's blocks lie in one. It ends with a line `ok OPERATIONS
-//! calls, PEAK KiB`, or reports a fault and aborts.
+//! calls, PEAK KiB, REST KiB`, where the rest is resident after all is released, or reports a fault and
+//! aborts.
 #![allow(unsafe_code)]
 
 mod blocks;
@@ -49,7 +50,7 @@ fn main() {
             });
         }
     });
-    println!("ok {} calls, {} KiB", done.load(Relaxed), peak());
+    println!("ok {} calls, {} KiB, {} KiB", done.load(Relaxed), memory("VmHWM:"), memory("VmRSS:"));
 }
 
 fn work(mut blocks: Blocks, seed: u64, calls: u64) -> Blocks {
@@ -85,9 +86,9 @@ fn in_a_child(blocks: &mut Blocks, random: &mut Generator) {
     }
 }
 
-/// Returns the largest resident set so far, in KiB.
-fn peak() -> u64 {
+/// Returns an amount of memory of this process, in KiB.
+fn memory(name: &str) -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").expect("procfs");
-    let line = status.lines().find(|line| line.starts_with("VmHWM:")).expect("VmHWM");
+    let line = status.lines().find(|line| line.starts_with(name)).expect(name);
     line.split_whitespace().nth(1).and_then(|text| text.parse().ok()).expect("a number")
 }

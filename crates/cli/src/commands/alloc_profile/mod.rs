@@ -3,12 +3,14 @@
 mod symbols;
 
 use std::fmt::Write;
-use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::{Command, ExitStatus};
+use std::time::Duration;
 
 use isotherm_alloc_profile::{Context, Profile};
 use isotherm_core::Bytes;
+use isotherm_linux::process::Exit;
+use isotherm_linux::process::launch::{Launch, LaunchError};
+use isotherm_linux::process::signals::Signals;
 use isotherm_live::session::Environment;
 
 use crate::args::AllocProfileArgs;
@@ -19,6 +21,7 @@ use symbols::Symbols;
 
 /// Runs the program and prints the allocations of each of its processes. The exit status is the program's.
 pub(crate) fn run(args: &AllocProfileArgs) -> Result<(), Failure> {
+    let signals = Signals::receive().map_err(Failure::failed)?;
     let folder = Folder::make()?;
     let mut environment = Environment::default();
     environment.variables.extend([
@@ -28,15 +31,20 @@ pub(crate) fn run(args: &AllocProfileArgs) -> Result<(), Failure> {
     let library = libraries::require(libraries::ALLOCATOR, "--alloc context")?;
     environment.preload(&library).map_err(Failure::failed)?;
     let (name, rest) = args.command.split_first().ok_or_else(|| Failure::usage("expected a command"))?;
-    let status = Command::new(name).args(rest).envs(environment.variables.iter().cloned()).status();
-    let status =
-        status.map_err(|error| Failure::Command(127, format!("{}: {error}", name.to_string_lossy())))?;
+    let launch = Launch::start(signals, name, rest, &environment.variables, false);
+    let exit = launch.and_then(wait);
+    let exit = exit.map_err(|error| Failure::Command(error.exit_status(), error.to_string()))?;
     let profiles = read(&folder.0)?;
     if profiles.is_empty() {
-        return Err(Failure::failed(
-            "no profile was written: the program is linked statically, brings its own malloc, or drops \
-             LD_PRELOAD",
-        ));
+        let failed = Failure::failed(
+            "no profile was written: the program is linked statically, brings its own malloc, drops \
+             LD_PRELOAD, or the temporary folder has no room",
+        );
+        if exit.status() == 0 {
+            return Err(failed);
+        }
+        eprintln!("isotherm: {failed}");
+        return Failure::exit(Some(exit.status().into()));
     }
     let mut symbols = Symbols::default();
     let text = if args.json {
@@ -47,11 +55,18 @@ pub(crate) fn run(args: &AllocProfileArgs) -> Result<(), Failure> {
         profiles.iter().map(|profile| describe(profile, &mut symbols, args.top)).collect()
     };
     print(&text)?;
-    finish(status)
+    Failure::exit(Some(exit.status().into()))
 }
 
-fn finish(status: ExitStatus) -> Result<(), Failure> {
-    Failure::exit(status.code().or_else(|| status.signal().map(|signal| 128 + signal)))
+/// Lets the program go on and passes signals on to it until it ends.
+fn wait(launch: Launch) -> Result<Exit, LaunchError> {
+    const LONG: Duration = Duration::from_secs(3600);
+    let mut running = launch.release()?;
+    loop {
+        if let Some(exit) = running.wait(LONG)? {
+            return Ok(exit);
+        }
+    }
 }
 
 /// A folder that is removed with its value.
