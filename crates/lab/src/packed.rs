@@ -18,6 +18,8 @@ use crate::machine::Machine;
 
 /// Folder of the first file system that becomes the guest's root.
 const ROOT: &str = "packed";
+/// Folders that the guest has of its own.
+const ITS_OWN: [&str; 4] = ["/dev", "/proc", "/run", "/sys"];
 /// Maximum chain of interpreters.
 const DEPTH: usize = 4;
 
@@ -68,7 +70,8 @@ fn files(job: &Job) -> BTreeSet<PathBuf> {
     if let Task::Program(words) = &job.task {
         programs.extend(words.first().and_then(|name| find(job, name)));
         let named = words.iter().skip(1).map(|word| job.directory.join(word));
-        files.extend(named.filter(|path| path.is_file()));
+        let its_own = |path: &PathBuf| ITS_OWN.iter().any(|folder| path.starts_with(folder));
+        files.extend(named.filter(|path| !its_own(path) && path.is_file()));
     }
     programs.iter().for_each(|program| add_program(&mut files, program, DEPTH));
     files
@@ -138,6 +141,14 @@ mod tests {
         let named = |part: &str| found.iter().any(|path| path.to_string_lossy().contains(part));
         assert!(named("libc.so") && named("ld-linux") && !named("missing"), "{found:?}");
         Ok(())
+    }
+
+    #[test]
+    fn what_the_hosts_kernel_says_stays_outside() {
+        let found = files(&job(&["cat", "/proc/self/stat", "/etc/passwd"], Path::new("/")));
+        assert!(
+            found.contains(Path::new("/etc/passwd")) && !found.iter().any(|path| path.starts_with("/proc"))
+        );
     }
 
     #[test]

@@ -38,6 +38,8 @@ pub struct LabResult {
     pub residence: Vec<Residence>,
     /// Report of `isotherm run` in the guest (`docs/reference/live-schema.md`); `null` for a kernel tiering.
     pub engine: Option<Value>,
+    /// Why the policy left no report, by its engine's own line; `null` if it did or the kernel tiered.
+    pub refusal: Option<String>,
     pub folder: PathBuf,
 }
 
@@ -51,6 +53,8 @@ impl LabResult {
         ended: &Ended,
     ) -> Self {
         let engine = std::fs::read(run.share().join("engine.json")).ok();
+        let engine: Option<Value> = engine.and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        let kernel_tiering = matches!(job.tiering, PolicyRun::Kernel(_));
         let words = match &job.task {
             Task::Program(words) => {
                 words.iter().map(|word| OsStr::to_string_lossy(word).into_owned()).collect()
@@ -63,7 +67,7 @@ impl LabResult {
             kernel: cache.kernel_release(),
             program: words,
             tiering,
-            kernel_tiering: matches!(job.tiering, PolicyRun::Kernel(_)),
+            kernel_tiering,
             start: job.start.name(),
             fast_bytes: job.fast.map(|fast| fast.0),
             exit_status: ended.status,
@@ -71,7 +75,8 @@ impl LabResult {
             measured: Measured::read(&run.measured()),
             counts: Counts::read(&run.share()),
             residence: residence(&run.share()),
-            engine: engine.and_then(|bytes| serde_json::from_slice(&bytes).ok()),
+            refusal: (!kernel_tiering && engine.is_none()).then(|| refusal(run)),
+            engine,
             folder: run.path().into(),
         }
     }
@@ -95,5 +100,29 @@ impl LabResult {
 
     fn engine_moves(&self, what: &str) -> Option<u64> {
         self.engine.as_ref()?.get("traffic")?.get(what)?.as_u64()
+    }
+}
+
+/// Returns the last line that an engine printed before it ended without a report. Only a run whose streams
+/// are files keeps it.
+fn refusal(run: &RunDirectory) -> String {
+    let said = std::fs::read(run.stderr()).unwrap_or_default();
+    let said = String::from_utf8_lossy(&said);
+    let line = said.lines().rev().find_map(|line| line.strip_prefix("isotherm: "));
+    line.map_or_else(|| "its engine left no report".into(), crate::error::sentence)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_engine_without_a_report_is_explained_by_its_last_line() -> Result<(), Box<dyn std::error::Error>> {
+        let folder = tempfile::tempdir()?;
+        let run = RunDirectory::at(folder.path().join("run"))?;
+        assert_eq!(refusal(&run), "its engine left no report");
+        std::fs::write(run.stderr(), "mine\nisotherm: a note\nisotherm: policy x needs \u{1b}y\nmine\n")?;
+        assert_eq!(refusal(&run), "policy x needs \\u{1b}y");
+        Ok(())
     }
 }

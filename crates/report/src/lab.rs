@@ -83,7 +83,9 @@ fn final_ratio(measured: &Measured) -> String {
 pub fn lab_table(results: &[LabResult]) -> String {
     let Some(first) = results.first() else { return "no run\n".into() };
     let rows = results.iter().map(|result| cells(&COLUMNS, result));
-    format!("{}\n{}", named(&head(first)), aligned(&headings(&COLUMNS), rows, 1))
+    let refused = |result: &LabResult| Some(format!("{}: {}\n", result.tiering, result.refusal.as_ref()?));
+    let notes: String = results.iter().filter_map(refused).collect();
+    format!("{}\n{}{notes}", named(&head(first)), aligned(&headings(&COLUMNS), rows, 1))
 }
 
 /// Returns runs as one JSON object on one line.
@@ -155,6 +157,7 @@ mod tests {
             counts: Counts { promoted: 1500, demoted: 20, moved: 1520, ..Counts::default() },
             residence: vec![Residence { seconds: 1.0, node_bytes: vec![1 << 20, 3 << 20] }],
             engine: None,
+            refusal: None,
             folder: "/tmp/x".into(),
         }
     }
@@ -188,6 +191,14 @@ mod tests {
         assert_eq!(cells(&COLUMNS, &bare)[2..8], ["-", "-", "-", "-", "-", "1.50k"].map(String::from));
         assert_eq!(lab_table(&[result(), ours]).lines().count(), 8);
         assert_eq!(lab_table(&[]), "no run\n");
+    }
+
+    #[test]
+    fn a_policy_that_did_not_run_has_its_reason_under_the_table() {
+        let why = "this run lacks device hot pages";
+        let refused = LabResult { tiering: "neomem".into(), refusal: Some(why.into()), ..result() };
+        let text = lab_table(&[result(), refused]);
+        assert_eq!(text.lines().last(), Some("neomem: this run lacks device hot pages"), "{text}");
     }
 
     #[test]

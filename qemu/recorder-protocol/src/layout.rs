@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64};
 
 use isotherm_core::cache::{Geometry, LINE_SHIFT};
 
-pub const MAGIC: u64 = u64::from_le_bytes(*b"isopool1");
+pub const MAGIC: u64 = u64::from_le_bytes(*b"isopool2");
 pub const HEADER_BYTES: usize = 4096;
 pub const SLOT_BYTES: usize = size_of::<Slot>();
 /// Number of slots, and of chunks.
@@ -61,6 +61,8 @@ pub struct Header {
     pub lost: AtomicU64,
     /// Accesses of threads that held no chunk when they ended.
     pub accesses: AtomicU64,
+    /// Number of the error for which a plugin ended the recording: the pool could not grow. 0 for none.
+    pub failed: AtomicU32,
 }
 
 /// State and contents of a chunk. Each slot has its own cache line, since another thread writes it.

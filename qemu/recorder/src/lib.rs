@@ -50,7 +50,7 @@ extern "C" fn choose_version() {
 }
 
 /// QEMU's entry. Its options are `pool=PATH` and, after an `exec`, `previous=PROCESS`. A result other than 0
-/// ends QEMU.
+/// would end QEMU: where the plugin cannot work, the program runs untraced.
 ///
 /// # Safety
 /// QEMU's contract: `options` points to `count` terminated strings, alive during the call.
@@ -72,7 +72,8 @@ pub unsafe extern "C" fn qemu_plugin_install(
             previous = str::from_utf8(value).ok().and_then(|number| number.parse().ok());
         }
     }
-    i32::from(install(id, path, previous).is_none())
+    let _ = install(id, path, previous);
+    0
 }
 
 fn install(id: PluginId, path: Option<PathBuf>, previous: Option<u32>) -> Option<()> {

@@ -1,6 +1,7 @@
 //! The plugin's side of the pool: mapping it, claiming chunks, writing records and messages.
 
 use std::fs::File;
+use std::io;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
@@ -46,7 +47,7 @@ impl Pool {
     /// Maps the pool at `path`; `None` if that file is not a pool.
     pub(crate) fn open(path: PathBuf) -> Option<Self> {
         // Pages after the file's end are not touched: chunks are claimed below `allocated` only.
-        let memory = map_shared(&open(&path)?, layout::POOL_BYTES).ok()?;
+        let memory = map_shared(&open(&path).ok()?, layout::POOL_BYTES).ok()?;
         let pool = Self { memory, path, abandoned: AtomicBool::new(false) };
         (pool.header().magic.load(Ordering::Relaxed) == layout::MAGIC).then_some(pool)
     }
@@ -70,23 +71,39 @@ impl Pool {
     /// Claims a free chunk, and waits for one while the recorder lives; `None` when recording has stopped.
     pub(crate) fn claim(&self, writer: Writer, content: u32, base: u64) -> Option<Chunk> {
         let (mut waited, mut heartbeat) = (Duration::ZERO, self.header().heartbeat.load(Ordering::Relaxed));
+        let mut starved = Duration::ZERO;
         while !self.stopped() {
             if let Some(chunk) = self.claim_free(writer, content, base) {
                 return Some(chunk);
             }
-            if self.extend() {
-                continue;
-            }
+            let Err(error) = self.extend() else { continue };
             std::thread::sleep(PAUSE);
             waited += PAUSE;
+            starved = if self.any_full() { Duration::ZERO } else { starved + PAUSE };
             let beat = self.header().heartbeat.load(Ordering::Relaxed);
             if beat != heartbeat {
                 (waited, heartbeat) = (Duration::ZERO, beat);
             } else if waited > PATIENCE {
                 self.abandoned.store(true, Ordering::Relaxed);
             }
+            if starved > PATIENCE {
+                self.fail(error);
+            }
         }
         None
+    }
+
+    /// Returns whether the recorder has a chunk to free. Without one, whoever waits may wait for ever, since
+    /// threads keep the chunks that they have begun.
+    fn any_full(&self) -> bool {
+        let allocated = self.header().allocated.load(Ordering::Acquire).min(layout::CHUNKS as u32) as usize;
+        (0..allocated).any(|index| self.slot(index).state.load(Ordering::Relaxed) == state::FULL)
+    }
+
+    /// Ends the recording, in every process, and tells the recorder why.
+    fn fail(&self, error: i32) {
+        self.header().failed.store(error.cast_unsigned(), Ordering::Relaxed);
+        self.header().stop.store(1, Ordering::Relaxed);
     }
 
     fn claim_free(&self, writer: Writer, content: u32, base: u64) -> Option<Chunk> {
@@ -116,23 +133,27 @@ impl Pool {
 
     /// Allocates disk space for more chunks, so that no write to the mapping can fail later. Opens the file
     /// just for this; several processes may do so at once.
-    fn extend(&self) -> bool {
+    ///
+    /// # Errors
+    /// The number of the operating system's error; that of a lack of resources if the pool is as large as it
+    /// may be.
+    fn extend(&self) -> Result<(), i32> {
         let allocated = self.header().allocated.load(Ordering::Acquire);
         if allocated as usize + EXTENSION as usize > layout::CHUNKS {
-            return false;
+            return Err(libc::EAGAIN);
         }
         let offset = layout::DATA_OFFSET + allocated as usize * layout::CHUNK_BYTES;
         let length = EXTENSION as usize * layout::CHUNK_BYTES;
-        let done = open(&self.path).is_some_and(|file| {
+        let extended = open(&self.path).and_then(|file| {
             // SAFETY: an open file; changes no memory of this process.
-            unsafe { libc::fallocate(file.as_raw_fd(), 0, offset as i64, length as i64) == 0 }
+            let failed = unsafe { libc::fallocate(file.as_raw_fd(), 0, offset as i64, length as i64) != 0 };
+            if failed { Err(io::Error::last_os_error()) } else { Ok(()) }
         });
-        if done {
-            // A failure means that another process was faster.
-            let (total, next) = (&self.header().allocated, allocated + EXTENSION);
-            let _ = total.compare_exchange(allocated, next, Ordering::AcqRel, Ordering::Relaxed);
-        }
-        done
+        extended.map_err(|error| error.raw_os_error().unwrap_or(libc::EIO))?;
+        // A failure means that another process was faster.
+        let (total, next) = (&self.header().allocated, allocated + EXTENSION);
+        let _ = total.compare_exchange(allocated, next, Ordering::AcqRel, Ordering::Relaxed);
+        Ok(())
     }
 
     /// Marks the open chunks of a process complete, whose program was replaced by `exec`.
@@ -160,8 +181,8 @@ impl Pool {
     }
 }
 
-fn open(path: &Path) -> Option<File> {
-    File::options().read(true).write(true).open(path).ok()
+fn open(path: &Path) -> io::Result<File> {
+    File::options().read(true).write(true).open(path)
 }
 
 impl Chunk {

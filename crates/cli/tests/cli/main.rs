@@ -10,6 +10,7 @@ mod golden;
 mod listings;
 mod live;
 mod record;
+mod record_faults;
 mod score;
 mod security;
 mod simulate;

@@ -161,3 +161,17 @@ fn compare_prints_one_row_for_each_tiering() {
     assert_eq!(differing.code, Some(1));
     assert!(differing.err.contains("differs"), "{}", differing.err);
 }
+
+#[test]
+fn compare_says_why_a_policy_did_not_run() {
+    let Some(_) = Lab::find() else { return };
+    let options = ["--machine", "small", "--kernel", "", "--policies", "neomem", "--json"];
+    let guest = Lab::verb("compare", &options, &["true"], &[]);
+    assert_eq!(guest.code, Some(1), "{}", guest.err);
+    let lines: Vec<&str> = guest.err.lines().collect();
+    let result: serde_json::Value = serde_json::from_str(lines[lines.len() - 2]).expect("our result");
+    let run = &result["runs"][0];
+    let why = run["refusal"].as_str().expect("a reason");
+    assert!(run["exit_status"] == 2 && why.contains("neomem"), "{run}");
+    assert_eq!(lines.last(), Some(&&*format!("isotherm: neomem did not run: {why}")));
+}

@@ -10,6 +10,10 @@ pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_isotherm");
 /// Time for a guest to boot before a test interrupts it.
 const BOOTED: Duration = Duration::from_secs(4);
 
+/// Variables that a run keeps: they say where the lab's files are.
+const OURS: [&str; 5] =
+    ["HOME", "ISOTHERM_CACHE", "ISOTHERM_LAB_PLUGIN", "ISOTHERM_NEOPROF_RTL", "XDG_CACHE_HOME"];
+
 /// Result of a run.
 pub(crate) struct RunStats {
     pub(crate) code: Option<i32>,
@@ -77,6 +81,9 @@ impl Lab {
             .arg("--")
             .args(program)
             .current_dir(root())
+            // The guest gets the environment, and with it those of make and cargo.
+            .env_clear()
+            .envs(std::env::vars_os().filter(|(name, _)| OURS.iter().any(|&own| name == own)))
             .env("PATH", "/usr/bin:/bin");
         fed(&mut command, input)
     }

@@ -1,6 +1,7 @@
 //! The command line that records a command. Finds the program, QEMU and the plugin, and checks them first.
 
 use std::ffi::{OsStr, OsString};
+use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -64,11 +65,20 @@ impl Prepared {
     }
 
     pub(super) fn recorder(&self) -> String {
-        let output = Command::new(&self.qemu).arg("--version").stdin(Stdio::null()).output();
-        let text =
-            output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
+        let text = version(&self.qemu).unwrap_or_default();
         text.lines().next().map_or_else(|| QEMU.into(), |line| line.trim().into())
     }
+}
+
+/// Returns what QEMU says of its version. [`Command::output`] would panic where reading fails.
+fn version(qemu: &Path) -> io::Result<String> {
+    let mut command = Command::new(qemu);
+    command.arg("--version").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = command.spawn()?;
+    let mut text = String::new();
+    let read = child.stdout.take().map(|mut output| output.read_to_string(&mut text)).transpose();
+    child.wait()?;
+    read.map(|_| text)
 }
 
 /// Passes `LD_*` variables to the program's loader, not QEMU's, except values with commas: QEMU splits there.

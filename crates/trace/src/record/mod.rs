@@ -149,8 +149,10 @@ pub enum RecordError {
     MissingPlugin { name: &'static str, directory: PathBuf },
     #[error("cannot {action}: {source}")]
     Io { action: &'static str, source: std::io::Error },
-    #[error("{}: {problem}; expected a pool that this version's plugin wrote", path.display())]
-    Pool { path: PathBuf, problem: &'static str },
+    #[error(
+        "QEMU ran the program without the recorder's plugin: nothing was recorded; expected a plugin of this build"
+    )]
+    Untraced,
     #[error(transparent)]
     Trace(#[from] TraceError),
 }

@@ -106,6 +106,10 @@ impl Pool {
         &self.path
     }
 
+    pub(super) fn remove(&self) -> io::Result<()> {
+        std::fs::remove_file(&self.path)
+    }
+
     pub(super) fn stop(&self) -> io::Result<()> {
         self.file.write_all_at(&[1], offset_of!(Header, stop) as u64)
     }
@@ -189,6 +193,14 @@ impl Pool {
         self.file.read_exact_at(&mut self.buffer, offset as u64)
     }
 
+    /// Returns the error for which a plugin has ended the recording, as of the last round.
+    pub(super) fn check(&self) -> io::Result<()> {
+        match u32_at(&self.header, offset_of!(Header, failed)) {
+            0 => Ok(()),
+            number => Err(io::Error::from_raw_os_error(number.cast_signed())),
+        }
+    }
+
     /// Returns the accesses seen until the last round, as do the next three for theirs.
     pub(super) fn accesses(&self) -> u64 {
         let open: u64 = self.taken.iter().map(|taken| taken.accesses).sum();
@@ -203,6 +215,11 @@ impl Pool {
         u64::from(u32_at(&self.header, offset_of!(Header, untraced)))
     }
 
+    /// Returns whether a plugin has ever begun a process.
+    pub(super) fn is_used(&self) -> bool {
+        u32_at(&self.header, offset_of!(Header, processes)) > 0
+    }
+
     pub(super) fn threads(&self) -> u32 {
         u32_at(&self.header, offset_of!(Header, threads))
     }
@@ -210,7 +227,7 @@ impl Pool {
 
 impl Drop for Pool {
     fn drop(&mut self) {
-        // A pool that stays does not make the trace unreadable.
-        let _ = std::fs::remove_file(&self.path);
+        // It may be gone. If it stays, the trace can be read all the same.
+        let _ = self.remove();
     }
 }

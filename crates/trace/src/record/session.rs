@@ -77,7 +77,13 @@ impl<'a> Session<'a> {
         })
     }
 
-    pub(super) fn run(mut self, progress: &mut dyn FnMut(&Progress)) -> Result<RecordSummary, RecordError> {
+    pub(super) fn run(self, progress: &mut dyn FnMut(&Progress)) -> Result<RecordSummary, RecordError> {
+        let output = &self.options.output;
+        // An empty directory would only be in the way of the next attempt.
+        self.follow(progress).inspect_err(|_| drop(fs::remove_dir(output)))
+    }
+
+    fn follow(mut self, progress: &mut dyn FnMut(&Progress)) -> Result<RecordSummary, RecordError> {
         let [mut reported, mut swept, mut parted] = [self.started; 3];
         let due = |last: &mut Instant, period: Duration| {
             let due = last.elapsed() >= period;
@@ -117,6 +123,7 @@ impl<'a> Session<'a> {
         }
         let drained = self.pool.drain(round, &mut self.merge).map_err(failed("read the recorder's pool"));
         let (messages, busy) = self.note(drained).unwrap_or_default();
+        self.note(self.pool.check().map_err(failed("extend the recorder's pool")));
         self.receive(messages);
         self.merge.settle(&mut self.rows, round == Round::Last);
         let (accesses, lost, untraced) = (self.pool.accesses(), self.pool.lost(), self.pool.untraced());
@@ -220,16 +227,24 @@ impl<'a> Session<'a> {
     }
 
     fn finish(mut self, status: ExitStatus) -> Result<RecordSummary, RecordError> {
-        if let Some(failure) = self.failure.take() {
-            return Err(failure);
-        }
-        let Some(mut writer) = self.writer.take() else {
-            return Err(RecordError::Pool { path: self.pool.path().into(), problem: "lost its writer" });
+        let untraced = || (!self.pool.is_used()).then_some(RecordError::Untraced);
+        let failure = self.failure.take().or_else(untraced);
+        let mut writer = match (failure, self.writer.take()) {
+            (None, Some(writer)) => writer,
+            (failure, writer) => {
+                // What was recorded until then is kept.
+                let recorded = writer.filter(|writer| writer.rows() > 0);
+                let _ = recorded.map(TraceWriter::finish);
+                return Err(failure.unwrap_or(RecordError::Untraced));
+            }
         };
+        let processes = writer.provenance_mut().processes.clone();
+        let trace = writer.finish()?;
+        self.pool.remove().map_err(failed("remove the recorder's pool"))?;
         Ok(RecordSummary {
             status: status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0)),
-            processes: writer.provenance_mut().processes.clone(),
-            trace: writer.finish()?,
+            processes,
+            trace,
             accesses: self.pool.accesses(),
             threads: self.pool.threads(),
             lost: self.pool.lost(),

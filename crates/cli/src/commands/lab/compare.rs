@@ -16,7 +16,7 @@ use super::plan::{check_settings, engine, job, load_machine};
 use crate::args::lab::LabCompareArgs;
 use crate::failure::Failure;
 
-/// Runs the verb. Fails if the program's output or status differs between runs.
+/// Runs the verb. Fails if a policy did not run, or the program's output or status differs between runs.
 pub(super) fn run(args: LabCompareArgs) -> Result<(), Failure> {
     let machine = load_machine(&args.guest.machine)?;
     let jobs = tierings(&args)?
@@ -53,7 +53,13 @@ fn tierings(args: &LabCompareArgs) -> Result<Vec<(String, PolicyRun)>, Failure> 
     Ok(all)
 }
 
+/// Fails if a policy did not run, or if the program behaved differently under those that did.
 fn agree(results: &[LabResult]) -> Result<(), Failure> {
+    if let Some((name, why)) =
+        results.iter().find_map(|result| Some((&result.tiering, result.refusal.as_ref()?)))
+    {
+        return Err(Failure::Failed(format!("{name} did not run: {why}")));
+    }
     let Some(first) = results.first() else { return Ok(()) };
     for other in results {
         if other.exit_status != first.exit_status || output(other) != output(first) {

@@ -38,9 +38,17 @@ pub(super) fn job(
         start: args.start.into(),
         fast: args.fast,
         counting: Some(counting()?),
-        environment: std::env::vars_os().collect(),
+        environment: environment(),
         directory: std::env::current_dir().map_err(Failure::failed)?,
     })
+}
+
+/// Returns this process's environment, sorted: a guest that goes by instructions must not learn in which order
+/// the variables were set.
+pub(super) fn environment() -> Vec<(OsString, OsString)> {
+    let mut variables: Vec<_> = std::env::vars_os().collect();
+    variables.sort();
+    variables
 }
 
 /// Returns the counters of accesses: this binary in the guest, and the plugin beside it.

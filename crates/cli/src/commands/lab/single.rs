@@ -11,7 +11,7 @@ use isotherm_lab::run_directory::RunDirectory;
 use isotherm_lab::session::{self, Output};
 
 use super::guest::{boot, failure, report, session_options};
-use super::plan::{check_settings, counting, engine, job, load_machine};
+use super::plan::{check_settings, counting, engine, environment, job, load_machine};
 use crate::args::DEFAULT_POLICY;
 use crate::args::lab::{LabRunArgs, LabShellArgs};
 use crate::failure::Failure;
@@ -56,7 +56,7 @@ pub(super) fn shell(args: &LabShellArgs) -> Result<(), Failure> {
         start: Start::FirstTouch,
         fast: None,
         counting: Some(counting()?),
-        environment: std::env::vars_os().collect(),
+        environment: environment(),
         directory: std::env::current_dir().map_err(Failure::failed)?,
     };
     let cache = Cache::find().map_err(|error| failure(&error))?;
