@@ -1,7 +1,7 @@
 # Every target installs what it needs. `make` alone lists the targets.
 .DEFAULT_GOAL := help
 PREFIX ?= /usr/local
-.PHONY: help setup demo demo-clean build install docs test lint fuzz bench bench-live adaptation score score-quick lab-setup lab-test lab-neoprof lab-programs alloc-programs hw-test hw-test-quick hw-library hw-synth streams jenga-figures clean
+.PHONY: help setup demo demo-clean build install docs test lint fuzz fuzz-long bench bench-live adaptation score score-quick lab-setup lab-test lab-neoprof lab-programs alloc-programs hw-test hw-test-quick hw-library hw-synth streams jenga-figures clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -33,8 +33,11 @@ test: setup ## Format, lints, documents, every test, a short fuzz run
 lint: setup ## Format, lints and documents only
 	@scripts/lint.sh
 
-fuzz: setup ## Fuzz the trace reader and the machine profiles (FUZZ_SECONDS=30 each)
+fuzz: setup ## Fuzz every parser of foreign bytes (FUZZ_SECONDS=30 each, two at a time)
 	@scripts/fuzz.sh
+
+fuzz-long: setup ## The same for an hour each (seven hours)
+	@FUZZ_SECONDS=$${FUZZ_SECONDS:-3600} scripts/fuzz.sh
 
 bench: ## Measure what SPECIFICATION.md promises
 	@scripts/setup.sh bench

@@ -46,9 +46,9 @@ const fn of_words() -> [u8; LARGEST / 8 + 1] {
 /// # Safety
 /// `size` is at most [`LARGEST`].
 #[inline(always)]
+#[expect(clippy::manual_div_ceil, reason = "`div_ceil` guards against overflow by four more instructions")]
 pub(crate) unsafe fn of_small(size: usize) -> usize {
     // SAFETY: the table has a class for each number of words up to `LARGEST`, which bounds `size`.
-    // `div_ceil` would guard against overflow by four more instructions.
     usize::from(unsafe { *OF_WORDS.get_unchecked((size + 7) / 8) })
 }
 

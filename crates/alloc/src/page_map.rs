@@ -79,7 +79,7 @@ const fn entry(list: usize, upper: usize) -> u32 {
 
 /// Returns the entry of a block that is larger than the classes, in state [`LIVE`] or [`FREED`].
 const fn large(offset: usize, state: usize) -> u32 {
-    entry(NO_LIST, state | offset % PAGE)
+    entry(NO_LIST, state | (offset % PAGE))
 }
 
 impl Page {

@@ -2,34 +2,79 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
+use std::io::{self, Read};
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use isotherm_core::PageSize;
 use isotherm_core::parameters::Parameters;
-use isotherm_sim::{Input, Loaded, MAX_ACCESSES, StreamBuilder};
-use isotherm_trace::{Provenance, Rows, TraceReader};
+use isotherm_core::{Bytes, PageSize};
+use isotherm_sim::{ACCESS_MEMORY, Input, Loaded, MAX_ACCESSES, StreamBuilder, replay_memory};
+use isotherm_trace::{Provenance, Rows, TraceReader, open_regular};
 use isotherm_workloads::Workload;
 
 use crate::failure::Failure;
+use crate::memory::Memory;
 use crate::progress;
 
-/// Bytes per access while it is loaded and replayed: the access, the growth of its vector, its next use.
-const BYTES_PER_ACCESS: u64 = 32;
+/// Maximum bytes of a text file: a scoreboard has one, a machine a hundredth.
+const TEXT: u64 = 16 << 20;
 
-/// Returns how many accesses fit into free memory, or the simulator's maximum if that is unknown.
-fn max_accesses() -> u64 {
-    let available = std::fs::read_to_string("/proc/meminfo").ok().and_then(|text| {
-        let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
-        line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()
-    });
-    available.map_or(MAX_ACCESSES, |kibibytes| kibibytes * 1024 / BYTES_PER_ACCESS).min(MAX_ACCESSES)
+/// Runs over an input, and the memory for them.
+#[derive(Debug)]
+pub(crate) struct Demand {
+    pub(crate) memory: Memory,
+    /// Runs over the input.
+    pub(crate) runs: u64,
+    /// Number of sub-samples of a longer input, and the accesses of each.
+    pub(crate) samples: (u64, u64),
+    /// Maximum number of accesses.
+    pub(crate) limit: u64,
+}
+
+impl Demand {
+    /// Returns the memory of a replay, whose runs go in parallel.
+    fn replay(&self, accesses: u64, pages: u64) -> Bytes {
+        let copied = if accesses > self.samples.1 { self.copied() } else { 0 };
+        let at_once = self.runs.min(rayon::current_num_threads() as u64);
+        replay_memory(accesses.saturating_add(copied), pages, at_once)
+    }
+
+    /// Returns the accesses of all sub-samples.
+    fn copied(&self) -> u64 {
+        self.samples.0.saturating_mul(self.samples.1)
+    }
+
+    /// Returns how many accesses fit beside a program, its pages and the sub-samples.
+    fn max_accesses(&self, program: Bytes, pages: u64) -> u64 {
+        let beside = self.replay(0, pages).0.saturating_add(program.0);
+        let room = self.memory.room(Bytes(beside), ACCESS_MEMORY);
+        if room > self.samples.1 { room.saturating_sub(self.copied()).min(MAX_ACCESSES) } else { room }
+    }
+
+    /// Checks a loaded input, whose pages are known only now.
+    fn check(&self, loaded: Loaded) -> Result<Loaded, Failure> {
+        let stream = &loaded.input.stream;
+        let need = self.replay(stream.accesses.len() as u64, stream.pages.len() as u64);
+        self.memory.check(&loaded.input.name, need, "fewer policies, fewer accesses or larger pages")?;
+        Ok(loaded)
+    }
 }
 
 fn too_many(name: &str, max: u64) -> Failure {
     Failure::Usage(format!(
         "{name}: more accesses than fit into free memory; expected at most {max}: try --max-accesses {max}"
     ))
+}
+
+/// Reads a text file that the user named.
+pub(crate) fn read_text(path: &Path) -> Result<String, Failure> {
+    let failed = |error: io::Error| Failure::usage_at(path, error);
+    let mut text = String::new();
+    open_regular(path).and_then(|file| file.take(TEXT + 1).read_to_string(&mut text)).map_err(failed)?;
+    if text.len() as u64 > TEXT {
+        return Err(Failure::usage_at(path, format!("larger than {}", Bytes(TEXT))));
+    }
+    Ok(text)
 }
 
 /// Loads an entry by its name, or from a file if the name ends in `.toml` or contains a `/`.
@@ -42,23 +87,24 @@ pub(crate) fn load_named<T, E: Display>(
     if path.extension().is_none_or(|ending| ending != "toml") && !name.contains('/') {
         return builtin(name).map_err(Failure::usage);
     }
-    let text = std::fs::read_to_string(path).map_err(|error| Failure::usage_at(path, error))?;
-    parse(&text, name).map_err(Failure::usage)
+    parse(&read_text(path)?, name).map_err(Failure::usage)
 }
 
 pub(crate) fn load_trace(
     path: &Path,
     page_size: PageSize,
-    limit: u64,
+    demand: &Demand,
     quiet: bool,
 ) -> Result<Loaded, Failure> {
     let mut reader = TraceReader::open(path).map_err(Failure::usage)?;
     let name = path.display().to_string();
-    let max = max_accesses();
-    if reader.rows().min(limit) > max {
+    let (limit, max) = (demand.limit, demand.max_accesses(Bytes(0), 0));
+    let rows = reader.rows().min(limit);
+    if rows > max {
         return Err(too_many(&name, max));
     }
-    let bar = progress::bar(reader.rows().min(limit), "reading", quiet);
+    demand.memory.say(&format!("{rows} accesses"), demand.replay(rows, 0), "fewer accesses")?;
+    let bar = progress::bar(rows, "reading", quiet);
     let mut builder = StreamBuilder::new(page_size);
     let mut rows = Rows::default();
     while (builder.len() as u64) < limit && reader.next(&mut rows).map_err(Failure::usage)? {
@@ -70,7 +116,7 @@ pub(crate) fn load_trace(
     let stream = builder.finish(&name).map_err(Failure::usage)?;
     let provenance = describe(reader.provenance());
     let input = Input { name, workload: false, parameters: None, provenance, stream, ranges: Vec::new() };
-    Ok(Loaded::new(input, None))
+    demand.check(Loaded::new(input, None))
 }
 
 /// Returns a trace's provenance as keys and values without empty ones.
@@ -105,11 +151,21 @@ pub(crate) fn load_workload(
     parameters: Parameters,
     page_size: PageSize,
     seed: u64,
-    limit: u64,
+    demand: &Demand,
     quiet: bool,
 ) -> Result<Loaded, Failure> {
+    let footprint = workload.build(&parameters, seed).map_err(Failure::usage)?.footprint();
+    let program = workload.memory(&parameters, footprint);
+    let pages = footprint.0 >> page_size.shift();
+    let max = demand.max_accesses(program, pages);
+    // How many accesses other parameters make is not known before: as many as are allowed, or fit.
+    let values = |parameters: &Parameters| parameters.iter().map(|(_, value)| value).collect::<Vec<_>>();
+    let usual = values(&parameters) == values(&workload.parameters());
+    let accesses = demand.limit.min(max).min(if usual { workload.accesses } else { u64::MAX });
+    let need = Bytes(program.0.saturating_add(demand.replay(accesses, pages).0));
+    let what = format!("{} and at most {accesses} accesses", workload.name);
+    demand.memory.say(&what, need, "a smaller footprint or fewer accesses")?;
     let bar = progress::line(quiet);
-    let max = max_accesses();
     let mut full = false;
     let mut progress = |misses: u64| {
         full = misses > max;
@@ -117,10 +173,11 @@ pub(crate) fn load_workload(
         bar.tick();
         if full { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     };
-    let loaded = isotherm_sim::load_workload(workload, parameters, page_size, seed, limit, &mut progress);
+    let loaded =
+        isotherm_sim::load_workload(workload, parameters, page_size, seed, demand.limit, &mut progress);
     bar.finish_and_clear();
     if full {
         return Err(too_many(workload.name, max));
     }
-    loaded.map_err(Failure::usage)
+    demand.check(loaded.map_err(Failure::usage)?)
 }

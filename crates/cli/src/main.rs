@@ -8,6 +8,7 @@ mod date;
 mod failure;
 mod input;
 mod libraries;
+mod memory;
 mod output;
 mod progress;
 mod settings;
@@ -48,7 +49,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(Failure::Exit(code)) => ExitCode::from(code),
         Err(failure) => {
-            output::say(&format!("isotherm: {failure}\n"));
+            output::say(&format!("isotherm: {}\n", output::one_line(&failure.to_string())));
             ExitCode::from(failure.code())
         }
     }

@@ -1,74 +1,135 @@
 //! Output of the verbs: text, tables and reports.
 
-use std::fs::{File, OpenOptions};
-use std::io::Write;
+use std::borrow::Cow;
+use std::fs::{self, File, Permissions};
+use std::io::{self, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use comfy_table::presets::NOTHING;
 use comfy_table::{ColumnConstraint, ContentArrangement, Table};
 use isotherm_core::parameters::{Parameters, Preset, Spec, Value};
 use isotherm_trace::TraceSummary;
+use tempfile::NamedTempFile;
 
 use crate::args::ReplayArgs;
 use crate::failure::Failure;
 
-/// Prints to standard output; a closed pipe (`| head`) ends quietly.
+/// Prints to standard output, without the terminal codes that a trace or a program may have brought; a closed
+/// pipe (`| head`) ends quietly.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
-    let mut out = std::io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+    let mut out = io::stdout().lock();
+    match out.write_all(printable(text).as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
             Err(Failure::failed(format!("standard output: {error}")))
         }
         _ => Ok(()),
     }
 }
 
-/// Writes to standard error. A closed stream is no reason to end.
+/// Writes to standard error, likewise. A closed stream is no reason to end.
 pub(crate) fn say(text: &str) {
-    let _ = std::io::stderr().write_all(text.as_bytes());
+    let _ = io::stderr().write_all(printable(text).as_bytes());
 }
 
-/// A file that a verb writes at its end, opened at its start so that a bad path is refused then.
+fn printable(text: &str) -> Cow<'_, str> {
+    escaped(text, |c| c == '\n' || c == '\t')
+}
+
+/// Returns text of others as one line without terminal codes.
+pub(crate) fn one_line(text: &str) -> Cow<'_, str> {
+    escaped(text, |_| false)
+}
+
+/// Escapes control characters, as JSON does, except those that may stay.
+fn escaped(text: &str, stays: impl Fn(char) -> bool) -> Cow<'_, str> {
+    let harmful = |c: char| c.is_control() && !stays(c);
+    if !text.contains(harmful) {
+        return text.into();
+    }
+    let mut safe = String::with_capacity(text.len());
+    for c in text.chars() {
+        if harmful(c) {
+            safe.push_str(&format!("\\u{:04x}", u32::from(c)));
+        } else {
+            safe.push(c);
+        }
+    }
+    safe.into()
+}
+
+/// A file that the user named, opened before the work that fills it. It appears under its name when it is
+/// whole; a device or a pipe is written in place.
+#[derive(Debug)]
 pub(crate) struct Output {
     path: PathBuf,
-    file: File,
-    /// Whether this made the file, which is removed again if nothing is written.
-    made: bool,
+    to: Destination,
+}
+
+#[derive(Debug)]
+enum Destination {
+    /// A file beside the place that it takes when it is whole.
+    Beside(NamedTempFile, PathBuf),
+    Here(File),
 }
 
 impl Output {
     pub(crate) fn open(path: &Path) -> Result<Self, Failure> {
-        let made = !path.exists();
-        let file = OpenOptions::new().write(true).create(true).truncate(false).open(path);
-        let file = file.map_err(|error| Failure::usage_at(path, error))?;
-        Ok(Self { path: path.to_owned(), file, made })
+        let to = Destination::open(path).map_err(|error| Failure::usage_at(path, error))?;
+        Ok(Self { path: path.to_owned(), to })
     }
 
-    pub(crate) fn write(mut self, text: impl AsRef<[u8]>) -> Result<(), Failure> {
-        let failed = |error| Failure::failed_at(&self.path, error);
-        if self.file.metadata().map_err(failed)?.is_file() {
-            self.file.set_len(0).map_err(failed)?;
+    pub(crate) fn write(self, text: impl AsRef<[u8]>) -> Result<(), Failure> {
+        self.to.write(text.as_ref()).map_err(|error| Failure::failed_at(&self.path, error))
+    }
+}
+
+impl Destination {
+    fn open(path: &Path) -> io::Result<Self> {
+        // Through a link its target is replaced, not the link.
+        let place = match fs::metadata(path) {
+            Ok(about) => {
+                let there = File::options().write(true).open(path)?;
+                if !about.is_file() || path.starts_with("/dev") {
+                    return Ok(Self::Here(there));
+                }
+                path.canonicalize()?
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => path.to_owned(),
+            Err(error) => return Err(error),
+        };
+        let name = place.file_name().ok_or(io::ErrorKind::IsADirectory)?;
+        let folder = place.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let file = tempfile::Builder::new()
+            .prefix(&format!(".{}.", name.to_string_lossy()))
+            .suffix(".tmp")
+            .permissions(Permissions::from_mode(0o666))
+            .tempfile_in(folder.unwrap_or(Path::new(".")))
+            // The library's error names its own file.
+            .map_err(|error| io::Error::from(error.kind()))?;
+        Ok(Self::Beside(file, place))
+    }
+
+    fn write(self, text: &[u8]) -> io::Result<()> {
+        match self {
+            Self::Here(mut file) => file.write_all(text),
+            Self::Beside(mut file, place) => {
+                file.write_all(text)?;
+                file.as_file().sync_all()?;
+                file.persist(place).map_err(|error| error.error)?;
+                Ok(())
+            }
         }
-        self.made = false;
-        self.file.write_all(text.as_ref()).map_err(failed)
     }
 }
 
-impl Drop for Output {
-    fn drop(&mut self) {
-        if self.made {
-            let _ = std::fs::remove_file(&self.path);
-        }
-    }
+/// Opens the file of an option that may be absent.
+pub(crate) fn open(path: Option<&PathBuf>) -> Result<Option<Output>, Failure> {
+    path.map(|path| Output::open(path)).transpose()
 }
 
-pub(crate) fn write(path: &Path, text: impl AsRef<[u8]>) -> Result<(), Failure> {
-    std::fs::write(path, text).map_err(|error| Failure::failed_at(path, error))
-}
-
-pub(crate) fn write_report(args: &ReplayArgs, html: impl FnOnce() -> String) -> Result<(), Failure> {
-    let Some(path) = &args.report else { return Ok(()) };
-    write(path, html())
+pub(crate) fn write(output: Option<Output>, text: impl FnOnce() -> String) -> Result<(), Failure> {
+    output.map_or(Ok(()), |output| output.write(text()))
 }
 
 pub(crate) fn report_trace(path: &Path, trace: &TraceSummary) {

@@ -17,6 +17,8 @@ const PER_REQUEST: usize = 2;
 /// Lines that it runs ahead of the request.
 const AHEAD: i8 = 20;
 const LINES: i8 = 64;
+/// No line neighbours it, so a page's first request starts no stream.
+const NO_LINE: i8 = -2;
 
 /// Position of an access in the whole stream and among its thread's accesses.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -58,7 +60,7 @@ impl Default for Streamer {
     fn default() -> Self {
         let page = Page {
             brought: 0,
-            last: 0,
+            last: NO_LINE,
             direction: 0,
             front: 0,
             triggers: [Position::default(); LINES as usize],
@@ -162,8 +164,7 @@ impl Page {
             self.brought &= self.brought - 1;
         }
         self.direction = 0;
-        // No line neighbours it, so the page's first request starts no stream.
-        self.last = -2;
+        self.last = NO_LINE;
     }
 }
 

@@ -5,9 +5,9 @@
 //!
 //! It wraps some functions of the C library. Threads register their stack before they run
 //! ([`pthread_create`]). What the kernel writes when a thread ends is never armed ([`pthread_mutex_init`],
-//! [`clone`], [`syscall`]). Calls that raise no event, or fail on registered memory, are made while nothing is
-//! armed ([`madvise`], [`mremap`], [`ioctl`]). A program that filters its system calls gets no agent in its
-//! children ([`prctl`]). An engine inside of the program ends before `_exit`.
+//! [`clone`], [`syscall`]). Calls that raise no event, or fail on registered memory, are made while nothing
+//! is armed ([`madvise`], [`mremap`], [`ioctl`]). A program that filters its system calls gets no agent in
+//! its children ([`prctl`]). An engine inside of the program ends before `_exit`.
 #![allow(unsafe_code)]
 #![allow(missing_docs, reason = "an internal crate: documented where a name does not say it")]
 
@@ -127,17 +127,21 @@ pub unsafe extern "C" fn thrd_create(
     }
 }
 
+/// Ends engine and agent if the main thread, which started them, ends without its process.
+fn leave() {
+    // SAFETY: no arguments.
+    if unsafe { libc::gettid() == libc::getpid() } {
+        engine::finish();
+        hint_faults::give_up();
+    }
+}
+
 /// # Safety
 /// As in `pthread_exit(3)`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn pthread_exit(value: *mut c_void) -> ! {
     static KNOWN: AtomicUsize = AtomicUsize::new(0);
-    // SAFETY: no arguments.
-    if unsafe { libc::gettid() == libc::getpid() } {
-        engine::finish();
-        // It ends with the thread that started it.
-        hint_faults::give_up();
-    }
+    leave();
     let address = original(c"pthread_exit", &KNOWN);
     if address == 0 {
         std::process::abort();
@@ -318,13 +322,18 @@ pub unsafe extern "C" fn syscall(
     let plain = || unsafe { call(number, [a, b, c, d, e, f]) };
     match number {
         libc::SYS_mremap => hint_faults::undisturbed(plain),
+        libc::SYS_exit => {
+            leave();
+            plain()
+        }
         libc::SYS_seccomp => {
             note_filter(LAYS_FILTER.contains(&a));
             plain()
         }
-        // SAFETY: as above.
         libc::SYS_prctl => {
-            (unsafe { prctl(a as c_int, b as c_ulong, c as c_ulong, d as c_ulong, e as c_ulong) }).into()
+            // SAFETY: as above.
+            let result = unsafe { prctl(a as c_int, b as c_ulong, c as c_ulong, d as c_ulong, e as c_ulong) };
+            result.into()
         }
         // SAFETY: as above.
         libc::SYS_madvise => (unsafe { madvise(a as *mut c_void, b as usize, c as c_int) }).into(),

@@ -5,9 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 
 use isotherm_core::parameters::{Parameters, REFERENCE_THREADS, Scale};
-use isotherm_core::{PageSize, TierId};
+use isotherm_core::{Bytes, PageSize, TierId};
 use isotherm_machine::{LINE_BYTES, Profile};
-use isotherm_sim::{Experiment, FastSize, Loaded, Testbed, load_workload};
+use isotherm_sim::{Experiment, FastSize, Loaded, Testbed, load_workload, replay_memory};
+use isotherm_workloads::Workload;
 use rayon::prelude::*;
 
 use crate::figures::Settings;
@@ -86,6 +87,22 @@ impl Plan {
         self.runs.iter().map(|run| &run.testbed.stream).collect::<BTreeSet<_>>().len()
     }
 
+    /// Returns about how much memory the largest of its streams takes, with its runs.
+    ///
+    /// # Errors
+    /// A stream whose workload refuses its settings.
+    pub fn memory(&self) -> Result<Bytes, Failure> {
+        let streams: BTreeSet<&StreamKey> = self.runs.iter().map(|run| &run.testbed.stream).collect();
+        let memory = |key: &StreamKey| -> Result<u64, Failure> {
+            let (workload, parameters) = key.workload()?;
+            let footprint = workload.build(&parameters, key.seed)?.footprint();
+            let pages = footprint.0 >> key.page_size().shift();
+            let replay = replay_memory(key.accesses, pages, rayon::current_num_threads() as u64);
+            Ok(workload.memory(&parameters, footprint).0.saturating_add(replay.0))
+        };
+        streams.into_iter().try_fold(Bytes(0), |most, key| Ok(most.max(Bytes(memory(key)?))))
+    }
+
     pub fn run(&self, progress: &mut dyn FnMut(Progress<'_>)) -> Results {
         let mut streams: BTreeMap<&StreamKey, Vec<&RunKey>> = BTreeMap::new();
         for run in &self.runs {
@@ -121,13 +138,24 @@ pub(crate) fn apply(parameters: &mut Parameters, settings: &Settings, fast: u64)
     })
 }
 
+impl StreamKey {
+    fn workload(&self) -> Result<(&'static Workload, Parameters), Failure> {
+        let workload = isotherm_workloads::find(&self.workload)?;
+        let mut parameters = workload.parameters();
+        apply(&mut parameters, &self.set, 0)?;
+        Ok((workload, parameters))
+    }
+
+    fn page_size(&self) -> PageSize {
+        if self.huge { PageSize::Huge } else { PageSize::Base }
+    }
+}
+
 pub(crate) fn load(key: &StreamKey) -> Result<Loaded, Failure> {
-    let workload = isotherm_workloads::find(&key.workload)?;
-    let mut parameters = workload.parameters();
-    apply(&mut parameters, &key.set, 0)?;
-    let page_size = if key.huge { PageSize::Huge } else { PageSize::Base };
+    let (workload, parameters) = key.workload()?;
     let mut go_on = |_| ControlFlow::Continue(());
-    let mut loaded = load_workload(workload, parameters, page_size, key.seed, key.accesses, &mut go_on)?;
+    let mut loaded =
+        load_workload(workload, parameters, key.page_size(), key.seed, key.accesses, &mut go_on)?;
     if let Some((machine, set)) = &key.own_pace {
         let profile = machine_of(machine, set)?;
         loaded.input.stream = loaded.input.stream.at_own_pace(&profile, TierId(1));

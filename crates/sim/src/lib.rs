@@ -39,6 +39,7 @@ mod fast_size;
 mod faults;
 mod host;
 mod lru;
+mod memory;
 mod pace;
 mod page_state;
 mod page_table;
@@ -61,6 +62,7 @@ pub use criticality::{
 pub use error::SimulateError;
 pub use experiment::{Experiment, INTERVALS, Input};
 pub use fast_size::FastSize;
+pub use memory::{ACCESS_MEMORY, replay_memory};
 pub use result::{Charges, FailedMoves, Heatmap, InputSummary, Interval, Region, Report, RunResult};
 pub use simulate::simulate;
 pub use size::{

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use isotherm_core::cache::LINE_SHIFT;
 use isotherm_core::{Bytes, PageSize};
 use isotherm_machine::{Position, Request, Streamer};
 use isotherm_trace::Rows;
@@ -68,6 +69,12 @@ pub enum StreamError {
     /// More pages than a dense page number can name.
     #[error("{0}: more than 2^32 pages")]
     Pages(String),
+    /// A process number beyond a page's key.
+    #[error("{0}: a process of number 2^20 or above; expected processes numbered from 0")]
+    Process(String),
+    /// An address beyond a page's key.
+    #[error("{0}: an address of 2^56 or above; expected addresses of programs")]
+    Address(String),
 }
 
 impl Stream {
@@ -93,7 +100,8 @@ pub struct StreamBuilder {
     threads: HashMap<u32, u16>,
     cores: Vec<Core>,
     page_size: PageSize,
-    too_many_threads: bool,
+    /// Why the rows do not fit, once they do not.
+    refused: Option<fn(String) -> StreamError>,
 }
 
 #[derive(Debug, Default)]
@@ -104,6 +112,9 @@ struct Core {
 
 /// Process in the upper 20 bits, page number in the lower 44: enough for 56-bit addresses.
 const PROCESS_SHIFT: u32 = 44;
+const PROCESSES: u32 = 1 << (u64::BITS - PROCESS_SHIFT);
+/// Lines of 56-bit addresses.
+const LINES: u64 = 1 << (56 - LINE_SHIFT);
 
 impl StreamBuilder {
     /// Starts an empty stream of pages of one size.
@@ -124,19 +135,28 @@ impl StreamBuilder {
     /// Appends rows.
     pub fn append(&mut self, rows: &Rows) {
         self.accesses.reserve(rows.len());
-        let line_to_page = self.page_size.shift() - 6;
+        let line_to_page = self.page_size.shift() - LINE_SHIFT;
+        if rows.process.iter().any(|&process| process >= PROCESSES) {
+            self.refused = Some(StreamError::Process);
+        }
+        if rows.line.iter().any(|&line| line >= LINES) {
+            self.refused = Some(StreamError::Address);
+        }
+        if self.refused.is_some() {
+            return;
+        }
         // Misses come in bursts on one page, so the last look-up often serves the next row.
-        let (mut last_key, mut last_number) = (u64::MAX, 0);
-        let (mut last_thread, mut thread) = (u32::MAX, 0);
+        let (mut last_key, mut last_number) = (None, 0);
+        let (mut last_thread, mut thread) = (None, 0);
         for index in 0..rows.len() {
-            let page = (rows.line[index] >> line_to_page) & ((1 << PROCESS_SHIFT) - 1);
+            let page = rows.line[index] >> line_to_page;
             let key = u64::from(rows.process[index]) << PROCESS_SHIFT | page;
-            if key != last_key {
-                (last_key, last_number) = (key, self.number(key));
+            if last_key != Some(key) {
+                (last_key, last_number) = (Some(key), self.number(key));
             }
-            if rows.thread[index] != last_thread {
-                last_thread = rows.thread[index];
-                thread = self.thread(last_thread);
+            if last_thread != Some(rows.thread[index]) {
+                last_thread = Some(rows.thread[index]);
+                thread = self.thread(rows.thread[index]);
             }
             let trigger = self.prefetch(thread, rows.process[index], rows.line[index]);
             self.accesses.push(Access {
@@ -170,7 +190,9 @@ impl StreamBuilder {
 
     fn thread(&mut self, name: u32) -> u16 {
         let next = self.threads.len();
-        self.too_many_threads |= next > usize::from(u16::MAX);
+        if next > usize::from(u16::MAX) {
+            self.refused = Some(StreamError::Threads);
+        }
         let thread = *self.threads.entry(name).or_insert(next as u16);
         if usize::from(thread) == self.cores.len() {
             self.cores.push(Core::default());
@@ -183,14 +205,14 @@ impl StreamBuilder {
     /// # Errors
     /// An input without accesses, or one that is too large for the simulator's numbers.
     pub fn finish(mut self, name: &str) -> Result<Stream, StreamError> {
+        if let Some(refused) = self.refused {
+            return Err(refused(name.into()));
+        }
         if self.accesses.is_empty() {
             return Err(StreamError::Empty(name.into()));
         }
         if self.accesses.len() as u64 > MAX_ACCESSES {
             return Err(StreamError::Accesses(name.into()));
-        }
-        if self.too_many_threads {
-            return Err(StreamError::Threads(name.into()));
         }
         if self.keys.len() >= u32::MAX as usize {
             return Err(StreamError::Pages(name.into()));
@@ -268,6 +290,38 @@ mod tests {
             let of: Vec<_> = stream.accesses.iter().filter(|access| access.thread == thread).collect();
             assert_eq!(of.iter().map(|access| access.trigger).collect::<Vec<_>>(), [0, 0, 1, 2, 2, 3]);
             assert_eq!(of.iter().map(|access| access.useless).collect::<Vec<_>>(), [0, 0, 0, 2, 2, 2]);
+        }
+    }
+
+    fn built(row: Row) -> Result<Stream, StreamError> {
+        let mut rows = Rows::default();
+        rows.push(row);
+        let mut builder = StreamBuilder::new(PageSize::Base);
+        builder.append(&rows);
+        builder.finish("x.trace")
+    }
+
+    const ROW: Row = Row { process: 0, thread: 0, instructions: 1, line: 0, store: false, dependence: 0 };
+
+    #[test]
+    fn a_thread_of_the_largest_number_is_a_thread() {
+        assert_eq!(built(Row { thread: u32::MAX, ..ROW }).expect("one thread").threads, 1);
+    }
+
+    #[test]
+    fn the_last_page_of_the_last_process_is_a_page() {
+        let stream = built(Row { process: PROCESSES - 1, line: LINES - 1, ..ROW }).expect("one page");
+        assert_eq!(stream.pages, [(PROCESSES - 1, (1 << 56) - 4096)]);
+    }
+
+    #[test]
+    fn processes_and_addresses_that_would_merge_with_others_are_refused() {
+        let name = || "x.trace".into();
+        for process in [PROCESSES, u32::MAX] {
+            assert_eq!(built(Row { process, ..ROW }).unwrap_err(), StreamError::Process(name()));
+        }
+        for line in [LINES, u64::MAX] {
+            assert_eq!(built(Row { line, ..ROW }).unwrap_err(), StreamError::Address(name()));
         }
     }
 

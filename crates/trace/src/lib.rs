@@ -33,6 +33,7 @@ mod part_writer;
 mod provenance;
 mod reader;
 pub mod record;
+mod regular;
 mod rows;
 mod writer;
 
@@ -40,5 +41,6 @@ pub use error::TraceError;
 pub use format::{FORMAT_VERSION, PROVENANCE_KEY, VERSION_KEY};
 pub use provenance::Provenance;
 pub use reader::TraceReader;
+pub use regular::open_regular;
 pub use rows::{Row, Rows};
-pub use writer::{TraceSummary, TraceWriter};
+pub use writer::{TraceSummary, TraceWriter, WRITER_MEMORY};

@@ -40,7 +40,11 @@ impl ChunkReader for GuardedFile {
         Ok(reader)
     }
 
+    /// Reads a page, which compression made no larger than it may be, but for a header.
     fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes> {
+        if length as i64 > 2 * PAGE_LIMIT {
+            return Err(ParquetError::General(format!("a compressed page of {length} bytes")));
+        }
         self.0.get_bytes(start, length)
     }
 }

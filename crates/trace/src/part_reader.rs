@@ -16,11 +16,13 @@ use parquet::file::serialized_reader::SerializedPageReader;
 use crate::contain::contained;
 use crate::format::{Column, FORMAT_VERSION, PROVENANCE_KEY, VERSION_KEY};
 use crate::pages::{GuardedFile, GuardedPages};
-use crate::{Provenance, TraceError};
+use crate::{Provenance, TraceError, open_regular};
 
 const MAGIC: &[u8; 4] = b"PAR1";
 /// A magic at both ends, and the footer's length before the second one.
 const SMALLEST: u64 = 12;
+/// Largest footer that is read: one of 100,000 row groups fits.
+const FOOTER_LIMIT: u32 = 64 << 20;
 
 #[derive(Debug)]
 pub(crate) struct Part {
@@ -36,12 +38,8 @@ pub(crate) struct Part {
 impl Part {
     pub(crate) fn open(path: &Path) -> Result<Self, TraceError> {
         let io = |action| move |source| TraceError::Io { path: path.into(), action, source };
-        let mut file = File::open(path).map_err(io("open"))?;
-        let about = file.metadata().map_err(io("examine"))?;
-        if !about.is_file() {
-            return Err(not_a_trace(path, "it is not a regular file"));
-        }
-        let bytes = about.len();
+        let mut file = open_regular(path).map_err(io("open"))?;
+        let bytes = file.metadata().map_err(io("examine"))?.len();
         check_magic(path, &mut file, bytes)?;
         let metadata = contained(|| ParquetMetaDataReader::new().parse_and_finish(&file))
             .and_then(|parsed| parsed.map_err(|error| reason(&error)))
@@ -157,6 +155,10 @@ fn check_magic(path: &Path, file: &mut File, size: u64) -> Result<(), TraceError
     if size < SMALLEST || &read_at(SeekFrom::End(-4)).map_err(io)? != MAGIC {
         let reason = "it does not end with 'PAR1', so the footer is missing".into();
         return Err(TraceError::Truncated { path: path.into(), reason });
+    }
+    let footer = u32::from_le_bytes(read_at(SeekFrom::End(-8)).map_err(io)?);
+    if footer > FOOTER_LIMIT {
+        return Err(not_a_trace(path, &format!("its footer has {footer} bytes, more than {FOOTER_LIMIT}")));
     }
     Ok(())
 }

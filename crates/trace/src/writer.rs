@@ -3,9 +3,13 @@
 //! A Parquet file without its footer is lost as a whole. So a part is written under a hidden name, flushed to
 //! the disk and then renamed: whatever kills the writer, every part with its final name is readable.
 
-use std::fs::{self, File};
+use std::fs::{self, File, Permissions};
 use std::io;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+
+use isotherm_core::Bytes;
+use tempfile::TempDir;
 
 use crate::format::ROW_GROUP_ROWS;
 use crate::part_writer::PartWriter;
@@ -13,6 +17,9 @@ use crate::{Provenance, Rows, TraceError};
 
 /// Rows per part, unless [`TraceWriter::flush_part`] ends it earlier.
 const PART_ROWS: usize = 1 << 21;
+
+/// Memory that a writer takes: a row group in columns, encoded and compressed.
+pub const WRITER_MEMORY: Bytes = Bytes(16 << 20);
 
 /// Size of a written trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,6 +36,8 @@ pub struct TraceSummary {
 #[derive(Debug)]
 pub struct TraceWriter {
     path: PathBuf,
+    /// Where a trace that must be whole appears at its end, and the folder until then.
+    place: Option<(PathBuf, TempDir)>,
     provenance: Provenance,
     pending: Rows,
     part: Option<PartWriter>,
@@ -48,8 +57,36 @@ impl TraceWriter {
             io::ErrorKind::AlreadyExists => TraceError::Exists { path: path.clone() },
             _ => TraceError::Io { path: path.clone(), action: "create the directory", source },
         })?;
+        Ok(Self::at(path, None, provenance))
+    }
+
+    /// Creates a trace that appears at `path` when it is finished. Until then it lies beside, hidden, and is
+    /// removed if the writer is dropped.
+    ///
+    /// # Errors
+    /// If `path` exists already, or nothing can be created beside it.
+    pub fn create_whole(path: impl Into<PathBuf>, provenance: Provenance) -> Result<Self, TraceError> {
+        let path = path.into();
+        if path.symlink_metadata().is_ok() {
+            return Err(TraceError::Exists { path });
+        }
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+        let made = tempfile::Builder::new()
+            .prefix(&format!(".{name}."))
+            .suffix(".tmp")
+            .permissions(Permissions::from_mode(0o777))
+            .tempdir_in(parent.unwrap_or(Path::new(".")));
+        let made = made.map_err(|error| {
+            let source = error.kind().into();
+            TraceError::Io { path: path.clone(), action: "create the directory", source }
+        })?;
+        Ok(Self::at(made.path().into(), Some((path, made)), provenance))
+    }
+
+    fn at(path: PathBuf, place: Option<(PathBuf, TempDir)>, provenance: Provenance) -> Self {
         let pending = Rows::default();
-        Ok(Self { path, provenance, pending, part: None, parts: 0, rows: 0, finished_bytes: 0 })
+        Self { path, place, provenance, pending, part: None, parts: 0, rows: 0, finished_bytes: 0 }
     }
 
     /// Appends rows.
@@ -118,6 +155,16 @@ impl TraceWriter {
             self.part = Some(PartWriter::create(&self.path, self.parts)?);
         }
         self.finish_part()?;
+        if let Some((place, made)) = self.place.take() {
+            // Renaming would replace an empty directory.
+            if place.symlink_metadata().is_ok() {
+                return Err(TraceError::Exists { path: place });
+            }
+            let renamed = fs::rename(&self.path, &place);
+            renamed.map_err(|source| TraceError::Io { path: place, action: "rename", source })?;
+            // It is gone from there.
+            let _ = made.keep();
+        }
         Ok(TraceSummary { rows: self.rows, bytes: self.finished_bytes, parts: self.parts })
     }
 

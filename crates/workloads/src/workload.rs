@@ -4,7 +4,7 @@ use isotherm_core::Bytes;
 use isotherm_core::cache::Geometry;
 use isotherm_core::parameters::{Parameters, Preset, Spec};
 
-use crate::{LayoutSettings, Program};
+use crate::{Layout, LayoutSettings, Program};
 
 /// Cache that filters a workload's accesses if its source names none: 2 MiB, the recorder's default.
 const DEFAULT_CACHE: Bytes = Bytes(2 << 20);
@@ -12,6 +12,9 @@ const DEFAULT_CACHE: Bytes = Bytes(2 << 20);
 const WAYS: u32 = 16;
 /// Smallest cache after scaling: one set for each of the papers' 16 threads.
 const MIN_CACHE: Bytes = Bytes(16 << 10);
+
+/// Bytes for each byte of footprint by which objects are found in another layout; measured.
+const TRANSLATED: f64 = 1.0;
 
 /// A workload that cannot be built.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -83,6 +86,8 @@ pub struct Workload {
     pub reference_footprint: Option<Bytes>,
     /// Last-level cache of the machine in its source.
     pub reference_cache: Option<Bytes>,
+    /// Bytes of this machine that a run takes at most for each byte of its footprint; measured.
+    pub peak: f64,
     /// Builder of its program.
     pub(crate) builder: Builder,
 }
@@ -105,6 +110,14 @@ impl Workload {
     pub fn build(&self, parameters: &Parameters, seed: u64) -> Result<Box<dyn Program>, WorkloadError> {
         (self.builder)(parameters, seed)
             .map_err(|problem| WorkloadError::Inconsistent { workload: self.name, problem })
+    }
+
+    /// Returns about how much of this machine's memory a run of this footprint takes at most.
+    pub fn memory(&self, parameters: &Parameters, footprint: Bytes) -> Bytes {
+        let translated = Layout::of(parameters) != Layout::Sequential;
+        let share = self.peak + if translated { TRANSLATED } else { 0.0 };
+        // Conversion from floating point saturates.
+        Bytes((footprint.0 as f64 * share) as u64)
     }
 
     /// Returns the last-level cache for a run of this footprint.

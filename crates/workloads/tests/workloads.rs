@@ -154,6 +154,19 @@ fn a_run_ends_soon_after_the_memory_is_finished() {
     }
 }
 
+/// A table of terabytes would otherwise be written to its end, in hours.
+#[test]
+fn a_run_that_is_finished_while_it_fills_its_tables_fills_no_more() {
+    for workload in ALL {
+        let mut parameters = workload.parameters();
+        let larger = [("footprint", "64M"), ("scale", "16"), ("users", "2000")];
+        larger.iter().find(|(key, size)| parameters.set(key, size).is_ok()).expect("a size");
+        let mut memory = Impatient { patience: 1000, ..Impatient::default() };
+        workload.build(&parameters, 1).expect("consistent").run(&mut memory);
+        assert!(memory.touched < 50_000, "{}: {} after 1000", workload.name, memory.touched);
+    }
+}
+
 #[test]
 fn the_hot_region_of_gups_takes_its_share_of_misses_and_then_lies_elsewhere() {
     let settings = [("footprint", "16M"), ("operations", "400k"), ("threads", "1")];

@@ -1,7 +1,7 @@
 //! Finds the program that QEMU runs for a file: the file itself, or the interpreter of its `#!` line.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -24,6 +24,10 @@ pub enum Executable {
 }
 
 fn inspect(path: &Path) -> io::Result<Executable> {
+    // Opening a pipe would wait for a writer.
+    if !fs::metadata(path)?.is_file() {
+        return Ok(Executable::Other);
+    }
     let mut head = Vec::with_capacity(FIRST_LINE);
     File::open(path)?.take(FIRST_LINE as u64).read_to_end(&mut head)?;
     Ok(if let Some(line) = head.strip_prefix(b"#!") {
@@ -106,6 +110,19 @@ mod tests {
         assert_eq!(script(b"/bin/sh\necho"), expected(None));
         assert_eq!(script(b" /bin/sh -e -u \necho"), expected(Some("-e -u")));
         assert_eq!(script(b"  \n"), Executable::Other);
+    }
+
+    #[test]
+    fn an_interpreter_that_is_a_pipe_is_not_waited_for() {
+        let folder = std::env::temp_dir().join(format!("isotherm-pipe-{}", std::process::id()));
+        fs::create_dir_all(&folder).expect("a folder");
+        let (pipe, script) = (folder.join("pipe"), folder.join("script"));
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status().expect("mkfifo");
+        fs::write(&script, format!("#!{}\n", pipe.display())).expect("written");
+        let found = resolve(&script, &["script".into()]).expect("readable");
+        fs::remove_dir_all(&folder).expect("removed");
+        assert!(made.success());
+        assert_eq!(found, Err((pipe, Executable::Other)));
     }
 
     #[test]

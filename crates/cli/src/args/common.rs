@@ -31,6 +31,15 @@ impl CacheArgs {
     }
 }
 
+/// Limit of memory.
+#[derive(Debug, Args)]
+pub(crate) struct MemoryArgs {
+    /// Memory that the run may take; one that needs more is refused (bytes; K, M, G) [default: what the
+    /// machine has available]
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) max_memory: Option<Bytes>,
+}
+
 /// Size of the pages that a run tracks and moves.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub(crate) enum PageSizeArg {

@@ -12,7 +12,7 @@ mod help;
 pub(crate) mod lab;
 mod live;
 
-pub(crate) use common::{CacheArgs, DEFAULT_POLICY, NameArgs, PageSizeArg};
+pub(crate) use common::{CacheArgs, DEFAULT_POLICY, MemoryArgs, NameArgs, PageSizeArg};
 pub(crate) use live::{AllocatorArg, AttachArgs, LiveArgs, RunArgs};
 
 /// Isotherm: memory tiering for Linux. Record programs, replay them under any policy, tier them live
@@ -88,6 +88,8 @@ pub(crate) struct RecordArgs {
     /// Stop recording after this time (ms, s, min, h)
     #[arg(long, value_name = "TIME")]
     pub(crate) max_time: Option<Nanos>,
+    #[command(flatten)]
+    pub(crate) memory: MemoryArgs,
     /// Print only the program's own output
     #[arg(short, long)]
     pub(crate) quiet: bool,
@@ -124,6 +126,8 @@ pub(crate) struct ReplayArgs {
     /// Replay at most this many accesses (k, M, G)
     #[arg(long, value_name = "N", value_parser = isotherm_core::parse_count)]
     pub(crate) max_accesses: Option<u64>,
+    #[command(flatten)]
+    pub(crate) memory: MemoryArgs,
     /// Print one JSON object instead of a table
     #[arg(long)]
     pub(crate) json: bool,
@@ -250,6 +254,8 @@ pub(crate) struct ScoreArgs {
     /// Write a page as one HTML file
     #[arg(long, value_name = "FILE.html")]
     pub(crate) report: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) memory: MemoryArgs,
     /// Print the scoreboard as JSON instead of a summary
     #[arg(long)]
     pub(crate) json: bool,
@@ -281,6 +287,8 @@ pub(crate) struct WorkloadsArgs {
     /// Stop after this many misses (k, M, G)
     #[arg(long, value_name = "N", value_parser = isotherm_core::parse_count)]
     pub(crate) max_accesses: Option<u64>,
+    #[command(flatten)]
+    pub(crate) memory: MemoryArgs,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,

@@ -13,7 +13,7 @@ use crate::args::CalibrateArgs;
 use crate::commands::machines::load_profile;
 use crate::date::today;
 use crate::failure::Failure;
-use crate::output::{listing, print, write};
+use crate::output::{self, listing, print};
 
 struct Measured {
     nodes: Vec<u32>,
@@ -36,6 +36,7 @@ pub(crate) fn run(args: &CalibrateArgs) -> Result<(), Failure> {
             tiers.count()
         )));
     }
+    let file = output::open(args.output.as_ref())?;
     let nodes: Vec<Vec<u32>> = tiers.all().iter().map(|tier| tier.nodes.clone()).collect();
     let mut counters = open(TierMap::of(&topology, &nodes));
     let mut measured = Vec::new();
@@ -56,9 +57,9 @@ pub(crate) fn run(args: &CalibrateArgs) -> Result<(), Failure> {
              latencies are too low"
         );
     }
-    if let Some(path) = &args.output {
+    if let Some(file) = file {
         store(&mut profile, &measured)?;
-        write(path, profile.to_toml())?;
+        file.write(profile.to_toml())?;
     }
     match counters {
         Err(why) => Err(Failure::usage(format!("k is not calibrated, only latency: {why}"))),

@@ -13,7 +13,7 @@ use crate::args::{AllocatorArg, AttachArgs, LiveArgs, RunArgs};
 use crate::commands::machines::load_profile;
 use crate::commands::simulate::parse_scale;
 use crate::failure::Failure;
-use crate::output::{Output, say};
+use crate::output::{self, say};
 use crate::{libraries, settings};
 
 /// Runs a program with its memory tiered. The exit status is the program's.
@@ -44,19 +44,18 @@ fn allocator(allocator: AllocatorArg) -> Result<Option<PathBuf>, Failure> {
 
 fn tier(args: &LiveArgs, target: Target) -> Result<(), Failure> {
     let config = config(args)?;
-    let summary = args.summary.as_deref().map(Output::open).transpose()?;
-    let report = args.report.as_deref().map(Output::open).transpose()?;
+    let [summary, page] = [&args.summary, &args.report].map(|path| output::open(path.as_ref()));
+    let (summary, page) = (summary?, page?);
     let session = Session::open(config, target).map_err(failure)?;
     if !args.quiet {
         session.notes().for_each(|note| say(&format!("isotherm: {note}\n")));
     }
     let Ended { exit, result } = session.start().map_err(failure)?.run();
     let told = result.map_err(Failure::failed).and_then(|result| {
-        let json = |output: Output| output.write(isotherm_report::live_json(&result));
-        let html = |output: Output| output.write(isotherm_report::live_html(&result));
-        let written = [summary.map_or(Ok(()), json), report.map_or(Ok(()), html)];
         tell(args, &result);
-        written.into_iter().collect()
+        let json = output::write(summary, || isotherm_report::live_json(&result));
+        let html = output::write(page, || isotherm_report::live_html(&result));
+        json.and(html)
     });
     let Some(exit) = exit else { return told };
     // The program's status is never replaced.

@@ -5,15 +5,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use isotherm_core::Bytes;
-use isotherm_trace::record::{Progress, RecordError, RecordOptions, RecordSummary, Stopped, record};
+use isotherm_trace::record::{
+    Progress, RECORDER_MEMORY, RecordError, RecordOptions, RecordSummary, Stopped, record,
+};
 
 use crate::args::RecordArgs;
 use crate::failure::Failure;
+use crate::memory::Memory;
 use crate::progress;
 
 pub(crate) fn run(args: RecordArgs) -> Result<(), Failure> {
     let output = args.output.display().to_string();
     let quiet = args.quiet;
+    Memory::new(&args.memory, quiet).say("the recorder", RECORDER_MEMORY, "more memory")?;
     let line = progress::line(quiet);
     let summary = record(&options(args)?, &mut |progress| {
         line.set_message(describe(progress));

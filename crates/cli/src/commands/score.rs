@@ -8,7 +8,9 @@ use isotherm_score::{Mode, Plan, Progress, Request, Scoreboard, compare};
 use crate::args::ScoreArgs;
 use crate::date::today;
 use crate::failure::Failure;
-use crate::output::{listing, print, write};
+use crate::input::read_text;
+use crate::memory::Memory;
+use crate::output::{self, Output, listing, print};
 
 const DEFAULT_FOLDER: &str = "docs/generated";
 const JSON: &str = "scoreboard.json";
@@ -25,14 +27,16 @@ pub(crate) fn run(args: &ScoreArgs) -> Result<(), Failure> {
     let folder =
         args.output.as_deref().or((!request.partial || args.update).then_some(Path::new(DEFAULT_FOLDER)));
     if let Some(folder) = folder {
-        // Fails before the runs, which take an hour, if nothing can be written.
         std::fs::create_dir_all(folder).map_err(|error| Failure::usage_at(folder, error))?;
     }
     let older = match folder {
         Some(folder) if args.update => Some(read(&folder.join(JSON))?),
         _ => None,
     };
+    let files = Files::open(args, folder)?;
     let plan = Plan::new(&request);
+    let need = plan.memory().map_err(Failure::failed)?;
+    Memory::new(&args.memory, args.quiet).say("the largest stream and its runs", need, "--quick")?;
     let start = Instant::now();
     if !args.quiet {
         let (runs, streams) = (plan.runs(), plan.streams());
@@ -51,7 +55,7 @@ pub(crate) fn run(args: &ScoreArgs) -> Result<(), Failure> {
         }
         None => part,
     };
-    save(args, folder, &board)?;
+    files.save(&board)?;
     if args.json {
         return print(&format!("{}\n", isotherm_report::score_json(&board)));
     }
@@ -67,17 +71,32 @@ fn line(progress: Progress<'_>, elapsed: f64) -> String {
 }
 
 fn read(path: &Path) -> Result<Scoreboard, Failure> {
-    let text = std::fs::read_to_string(path).map_err(|error| Failure::usage_at(path, error))?;
-    isotherm_report::score_from_json(&text)
+    isotherm_report::score_from_json(&read_text(path)?)
         .map_err(|error| Failure::usage_at(path, format!("not a scoreboard: {error}")))
 }
 
-fn save(args: &ScoreArgs, folder: Option<&Path>, board: &Scoreboard) -> Result<(), Failure> {
-    if let Some(folder) = folder {
-        write(&folder.join("scoreboard.md"), isotherm_report::score_markdown(board))?;
-        write(&folder.join(JSON), isotherm_report::score_json(board) + "\n")?;
+/// The files of a scoreboard, opened before the runs, which take an hour.
+struct Files {
+    markdown: Option<Output>,
+    json: Option<Output>,
+    page: Option<Output>,
+}
+
+impl Files {
+    fn open(args: &ScoreArgs, folder: Option<&Path>) -> Result<Self, Failure> {
+        let file = |name: &str| output::open(folder.map(|folder| folder.join(name)).as_ref());
+        Ok(Self {
+            markdown: file("scoreboard.md")?,
+            json: file(JSON)?,
+            page: output::open(args.report.as_ref())?,
+        })
     }
-    args.report.as_deref().map_or(Ok(()), |path| write(path, isotherm_report::score_html(board)))
+
+    fn save(self, board: &Scoreboard) -> Result<(), Failure> {
+        output::write(self.markdown, || isotherm_report::score_markdown(board))?;
+        output::write(self.json, || isotherm_report::score_json(board) + "\n")?;
+        output::write(self.page, || isotherm_report::score_html(board))
+    }
 }
 
 fn list(request: &Request) -> Result<(), Failure> {

@@ -8,8 +8,10 @@ use isotherm_sim::{Experiment, FastSize, Loaded, simulate};
 use crate::args::{ReplayArgs, SimulateArgs};
 use crate::commands::machines::load_profile;
 use crate::failure::Failure;
+use crate::input::{self, Demand};
+use crate::memory::Memory;
 use crate::settings::{self, Setting};
-use crate::{input, output, progress};
+use crate::{output, progress};
 
 pub(crate) fn run(args: &SimulateArgs) -> Result<(), Failure> {
     let mut settings = settings::parse(&args.replay.set)?;
@@ -18,9 +20,11 @@ pub(crate) fn run(args: &SimulateArgs) -> Result<(), Failure> {
     let sizes = sizes.map_err(Failure::usage)?;
     let mut profile = load_profile(&args.replay.machine)?;
     set_machine(&mut profile, &mut settings)?;
-    let loaded = load(&args.replay, &mut settings)?;
+    let page = output::open(args.replay.report.as_ref())?;
+    let runs = (policies.len() * sizes.len()) as u64;
+    let loaded = load(&args.replay, &mut settings, (runs, (0, 0)))?;
     let scale = parse_scale(&args.replay.scale, loaded.scale)?;
-    let bar = progress::bar((policies.len() * sizes.len()) as u64, "simulating", args.replay.quiet);
+    let bar = progress::bar(runs, "simulating", args.replay.quiet);
     let experiment = Experiment {
         policies,
         sizes,
@@ -32,7 +36,7 @@ pub(crate) fn run(args: &SimulateArgs) -> Result<(), Failure> {
     };
     let report = simulate(&loaded.input, &experiment, &|| bar.inc(1)).map_err(Failure::usage)?;
     bar.finish_and_clear();
-    output::write_report(&args.replay, || isotherm_report::html(&report))?;
+    output::write(page, || isotherm_report::html(&report))?;
     if args.replay.json {
         return output::print(&format!("{}\n", isotherm_report::json(&report)));
     }
@@ -75,21 +79,29 @@ pub(crate) fn set_machine(profile: &mut Profile, settings: &mut Vec<Setting<'_>>
     profile.check().map_err(Failure::usage)
 }
 
-/// Loads the input; fails if a setting belongs to no group.
-pub(crate) fn load(args: &ReplayArgs, settings: &mut Vec<Setting<'_>>) -> Result<Loaded, Failure> {
+/// Loads the input for so many runs over it and so many sub-samples, each of so many accesses; fails if a
+/// setting belongs to no group, or memory is too small.
+pub(crate) fn load(
+    args: &ReplayArgs,
+    settings: &mut Vec<Setting<'_>>,
+    (runs, samples): (u64, (u64, u64)),
+) -> Result<Loaded, Failure> {
+    // A scale that is no number is found before the work.
+    parse_scale(&args.scale, Scale::NONE)?;
     let page_size = args.page_size.into();
     let limit = args.max_accesses.unwrap_or(u64::MAX);
+    let demand = Demand { memory: Memory::new(&args.memory, args.quiet), runs, samples, limit };
     match (&args.workload, &args.trace) {
         (Some(name), _) => {
             let workload = isotherm_workloads::find(name).map_err(Failure::usage)?;
             let mut parameters = workload.parameters();
             settings::apply(settings, &mut parameters)?;
             settings::finish(settings)?;
-            input::load_workload(workload, parameters, page_size, args.seed, limit, args.quiet)
+            input::load_workload(workload, parameters, page_size, args.seed, &demand, args.quiet)
         }
         (None, Some(path)) => {
             settings::finish(settings)?;
-            input::load_trace(path, page_size, limit, args.quiet)
+            input::load_trace(path, page_size, &demand, args.quiet)
         }
         (None, None) => Err(Failure::usage("expected a trace or --workload NAME")),
     }

@@ -21,7 +21,10 @@ pub(crate) fn run(args: &SizeArgs) -> Result<(), Failure> {
     let policies = select_policies(&names(args), &mut settings)?;
     let mut profile = load_profile(&args.replay.machine)?;
     set_machine(&mut profile, &mut settings)?;
-    let loaded = load(&args.replay, &mut settings)?;
+    let page = output::open(args.replay.report.as_ref())?;
+    let runs = policies.len() as u64 * u64::from(args.seeds);
+    let samples = (args.seeds.into(), args.sample);
+    let loaded = load(&args.replay, &mut settings, (runs, samples))?;
     let experiment = SizeExperiment {
         policies,
         profile: &profile,
@@ -35,7 +38,7 @@ pub(crate) fn run(args: &SizeArgs) -> Result<(), Failure> {
     let bar = progress::bar(experiment.replays(), "sizing", args.replay.quiet);
     let report = size(&loaded.input, &experiment, &|| bar.inc(1)).map_err(Failure::usage)?;
     bar.finish_and_clear();
-    output::write_report(&args.replay, || isotherm_report::size_html(&report))?;
+    output::write(page, || isotherm_report::size_html(&report))?;
     if args.replay.json {
         return output::print(&format!("{}\n", isotherm_report::size_json(&report)));
     }

@@ -3,17 +3,19 @@
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use isotherm_core::PageSize;
 use isotherm_core::parameters::Parameters;
+use isotherm_core::{Bytes, PageSize};
 use isotherm_report::Pictured;
 use isotherm_sim::run_workload;
-use isotherm_trace::{Provenance, TraceWriter};
+use isotherm_trace::{Provenance, TraceWriter, WRITER_MEMORY};
 use isotherm_workloads::{ALL, Workload, find};
 
 use crate::args::WorkloadsArgs;
 use crate::failure::Failure;
-use crate::output::{listing, parameter_table, preset_json, preset_lines, print, report_trace, write};
-use crate::{input, settings};
+use crate::input::{self, Demand};
+use crate::memory::Memory;
+use crate::output::{Output, listing, parameter_table, preset_json, preset_lines, print, report_trace};
+use crate::settings;
 
 pub(crate) fn run(args: &WorkloadsArgs) -> Result<(), Failure> {
     let Some(name) = &args.name else {
@@ -38,10 +40,16 @@ fn draw(
     path: &Path,
     args: &WorkloadsArgs,
 ) -> Result<(), Failure> {
-    let limit = args.max_accesses.unwrap_or(u64::MAX);
+    let page = Output::open(path)?;
+    let demand = Demand {
+        memory: Memory::new(&args.memory, args.quiet),
+        runs: 0,
+        samples: (0, 0),
+        limit: args.max_accesses.unwrap_or(u64::MAX),
+    };
     let picture = |(workload, parameters): (&'static Workload, Parameters)| {
         let loaded =
-            input::load_workload(workload, parameters, PageSize::Base, args.seed, limit, args.quiet)?;
+            input::load_workload(workload, parameters, PageSize::Base, args.seed, &demand, args.quiet)?;
         Ok(Pictured {
             title: workload.title.into(),
             category: [
@@ -52,7 +60,7 @@ fn draw(
         })
     };
     let pictured = workloads.map(picture).collect::<Result<Vec<_>, Failure>>()?;
-    write(path, isotherm_report::gallery_html(&pictured, env!("CARGO_PKG_VERSION")))?;
+    page.write(isotherm_report::gallery_html(&pictured, env!("CARGO_PKG_VERSION")))?;
     if !args.quiet {
         eprintln!("report: {}", path.display());
     }
@@ -138,7 +146,10 @@ fn export(
     provenance.dependence = true;
     provenance.processes = vec![workload.name.into(); program.processes()];
     provenance.workload = Some(format!("{} seed={} {}", workload.name, args.seed, values.join(" ")));
-    let mut writer = TraceWriter::create(path, provenance).map_err(Failure::usage)?;
+    let mut writer = TraceWriter::create_whole(path, provenance).map_err(Failure::usage)?;
+    let need = Bytes(workload.memory(parameters, program.footprint()).0.saturating_add(WRITER_MEMORY.0));
+    drop(program);
+    Memory::new(&args.memory, args.quiet).say(workload.name, need, "a smaller footprint")?;
     let mut written = Ok(());
     let limit = args.max_accesses.unwrap_or(u64::MAX);
     let ran = run_workload(workload, parameters, args.seed, limit, |rows| {

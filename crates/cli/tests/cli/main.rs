@@ -7,6 +7,7 @@ mod doctor;
 mod documents;
 mod generated;
 mod golden;
+mod limits;
 mod listings;
 mod live;
 mod record;

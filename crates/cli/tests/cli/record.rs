@@ -45,7 +45,7 @@ fn status_and_output_are_the_programs() {
     let folder = Folder::new();
     let ran = record_shell(&folder.at("a.trace"), &[], "echo out; echo err >&2; exit 42");
     assert_eq!((ran.code, ran.out.as_str()), (Some(42), "out\n"));
-    assert!(ran.err.starts_with("err\n"), "{}", ran.err);
+    assert!(ran.after_memory().starts_with("err\n"), "{}", ran.err);
     assert_eq!(record_shell(&folder.at("b.trace"), &[], "kill -SEGV $$").code, Some(128 + 11));
 }
 
@@ -171,7 +171,7 @@ fn a_full_disk_is_said_and_leaves_what_fitted() {
     let ran = RunStats::from(output.expect("unshare, of util-linux"));
     assert_eq!((ran.code, ran.out.as_str()), (Some(1), "done\n"), "the program went on: {}", ran.err);
     assert!(ran.err.starts_with("isotherm: ") && ran.err.contains("No space left"), "{}", ran.err);
-    assert_eq!(ran.err.lines().count(), 1, "{}", ran.err);
+    assert_eq!(ran.after_memory().lines().count(), 1, "{}", ran.err);
     let info = std::fs::read_to_string(format!("{small}.json")).expect("what trace info said");
     let info: serde_json::Value = serde_json::from_str(&info).expect("JSON");
     assert!(info["rows"].as_u64() > Some(100_000), "{info}");

@@ -134,14 +134,18 @@ impl Bench {
         let (ran, name) = self.record(fault);
         let what = format!("{fault:?}: {ran:?}");
         assert!(!ran.err.contains("panicked"), "{what}");
-        if ran.err.starts_with("memory allocation of ") {
-            // Rust ends the process: the recorder's, whose pool and unfinished part stay behind as at any
-            // kill, or QEMU's, hence the emulated program's.
-            match fault.side {
-                Side::Recorder => assert!(ran.code.is_none(), "{what}"),
-                Side::Plugin => self.check_folder(&name, &what),
+        // Refused memory ends the process: the recorder's, whose pool and unfinished part stay behind as at
+        // any kill, or QEMU's, hence the emulated program's.
+        match fault.side {
+            Side::Recorder if ran.err.starts_with("isotherm: out of memory") => {
+                assert!(ran.code == Some(2) && ran.err.lines().count() == 1, "{what}");
+                assert!(ran.out == OUTPUT || ran.out.is_empty(), "{what}");
+                return;
             }
-            return;
+            Side::Plugin if ran.err.starts_with("memory allocation of ") => {
+                return self.check_folder(&name, &what);
+            }
+            _ => {}
         }
         // The program runs to its end, unless it was never started.
         assert!(ran.out == OUTPUT || (fault.side == Side::Recorder && ran.out.is_empty()), "{what}");

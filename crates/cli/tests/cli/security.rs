@@ -1,5 +1,5 @@
-//! The privileges of `run` and `attach`: sockets, locks, setuid programs, files (see SECURITY.md), and programs
-//! that cannot load `libisotherm.so`. What needs other users is tested as root only.
+//! The privileges of `run` and `attach`: sockets, locks, setuid programs, files (see SECURITY.md), and
+//! programs that cannot load `libisotherm.so`. What needs other users is tested as root only.
 
 use std::fs;
 use std::io::{BufRead, BufReader};

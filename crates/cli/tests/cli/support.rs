@@ -39,12 +39,19 @@ impl RunStats {
         serde_json::from_str(&self.ok()).expect("standard output is JSON")
     }
 
+    /// Returns standard error without what was said about memory before the run.
+    pub(crate) fn after_memory(&self) -> String {
+        let said = |line: &str| line.starts_with("isotherm: memory: about ");
+        self.err.split_inclusive('\n').filter(|line| !said(line)).collect()
+    }
+
     /// Returns the single line on standard error of a run that was refused with `code`.
     #[track_caller]
     pub(crate) fn refused(self, code: i32) -> String {
         assert_eq!(self.code, Some(code), "{self:?}");
         assert_eq!(self.out, "", "nothing on standard output");
-        let line = self.err.strip_suffix('\n').expect("a whole line");
+        let err = self.after_memory();
+        let line = err.strip_suffix('\n').expect("a whole line");
         assert!(line.starts_with("isotherm: ") && !line.contains('\n'), "one line of Isotherm: {line}");
         assert!(line.len() < 800, "a readable line: {line}");
         line.to_owned()

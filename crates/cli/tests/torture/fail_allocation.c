@@ -1,5 +1,5 @@
-// By LD_PRELOAD: fails one allocation of the program `isotherm`, the one numbered by FAIL_ALLOCATION, and writes
-// how many there were to FAIL_COUNT at exit. Other programs are left alone.
+// By LD_PRELOAD: fails one allocation of the program `isotherm`, the one numbered by FAIL_ALLOCATION, and
+// writes how many there were to FAIL_COUNT at exit. Other programs are left alone.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>

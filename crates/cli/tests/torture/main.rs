@@ -1,8 +1,8 @@
-//! Fails each system call and each allocation of `isotherm run` and `isotherm attach` once in turn, on a fixed
-//! set of short runs. The program always ends as natively, and the tool ends with one line at most.
+//! Fails each system call and each allocation of `isotherm run` and `isotherm attach` once in turn, on a
+//! fixed set of short runs. The program always ends as natively, and the tool ends with one line at most.
 //!
-//! `cargo test` takes a sample of the points for some seconds a run. `ISOTHERM_TORTURE_POINTS=N` takes N points a
-//! run, and `all` takes every one.
+//! `cargo test` takes a sample of the points for some seconds a run. `ISOTHERM_TORTURE_POINTS=N` takes N
+//! points a run, and `all` takes every one.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,9 +18,9 @@ const PATIENCE: &str = "120";
 
 struct Bench {
     folder: tempfile::TempDir,
-    /// What the program prints, and its status.
+    /// The program's output and status.
     native: (String, Option<i32>),
-    /// What it prints when it works three times as long.
+    /// Its output when it works three times as long.
     thrice: Vec<u8>,
 }
 
@@ -46,7 +46,7 @@ impl Bench {
     }
 }
 
-/// What fails in a run.
+/// The kind of call that fails in a run.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Fault {
     SystemCall,
@@ -93,8 +93,8 @@ fn judge(native: &(String, Option<i32>), output: &Output) -> Result<(), String> 
     }
 }
 
-/// Fails points one after the other: all, or a sample spread over the run. A `case` fails one, none for 0, and
-/// returns how many there were and what was wrong.
+/// Fails points one after the other: all, or a sample spread over the run. A `case` fails one, none for 0,
+/// and returns how many there were and what was wrong.
 fn torture(name: &str, case: impl Fn(u64) -> (Option<u64>, Result<(), String>) + Sync) {
     let (count, plain) = case(0);
     plain.unwrap_or_else(|wrong| panic!("{name}, nothing failing: {wrong}"));

@@ -1,5 +1,5 @@
-// A short program whose output tells whether its memory is right: it fills and changes memory, also in a child,
-// as often as its argument says.
+// A short program whose output tells whether its memory is right: it fills and changes memory, also in a
+// child, as often as its argument says.
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

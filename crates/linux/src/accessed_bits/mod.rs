@@ -56,6 +56,8 @@ use crate::process::Pid;
 pub use clear_refs::{ClearRefs, FAULT};
 pub use idle_pages::IdlePages;
 pub use settings::{Pace, Resolution};
+#[cfg(fuzzing)]
+pub use smaps::fuzz as fuzz_smaps;
 pub use source::{BitSource, ScanStatistics};
 
 /// Time for the page walker to set a cleared accessed bit again: its locked write to the entry.

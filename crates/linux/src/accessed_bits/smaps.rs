@@ -95,19 +95,25 @@ fn kilobytes(text: &[u8]) -> Option<u64> {
     std::str::from_utf8(text).ok()?.trim().strip_suffix("kB")?.trim_end().parse().ok()
 }
 
+#[cfg(any(test, fuzzing))]
+fn parse(text: &[u8]) -> Result<Vec<Mapping>, &'static str> {
+    let (mut parser, mut mappings) = (Parser::default(), Vec::new());
+    for line in text.split(|&byte| byte == b'\n') {
+        parser.line(line.trim_ascii_end(), &mut mappings)?;
+    }
+    Ok(mappings)
+}
+
+#[cfg(fuzzing)]
+pub fn fuzz(text: &[u8]) {
+    let _ = parse(text);
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
     use super::*;
-
-    fn parse(text: &[u8]) -> Result<Vec<Mapping>, &'static str> {
-        let (mut parser, mut mappings) = (Parser::default(), Vec::new());
-        for line in text.split(|&byte| byte == b'\n') {
-            parser.line(line.trim_ascii_end(), &mut mappings)?;
-        }
-        Ok(mappings)
-    }
 
     const TWO: &str = "\
 7f0000000000-7f0000200000 rw-p 00000000 00:00 0 

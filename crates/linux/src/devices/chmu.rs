@@ -42,6 +42,8 @@ const OVERFLOW: u64 = 1 << 40;
 const SMALLEST_UNIT: u32 = 8;
 /// Pages that a unit may consist of: 2 MiB.
 const MAX_PAGES: u64 = 512;
+/// Farthest hot list: its bitmap has a bit for each 256 MiB, of at most 2^52 bytes.
+const FARTHEST_LIST: u64 = 4 << 20;
 /// Reads of the status before an operation counts as stuck.
 const PATIENCE: u32 = 100_000;
 const WORD: u64 = 8;
@@ -102,7 +104,7 @@ impl<B: Block> Chmu<B> {
         let entries = bits(capabilities, 48, 63) as u16;
         let hot_list = block.read(base + at::HOT_LIST);
         let bitmap = block.read(base + at::RANGE_BITMAP);
-        if entries < 2 || hot_list < bitmap || bitmap < at::TAIL {
+        if entries < 2 || hot_list < bitmap || bitmap < at::TAIL || hot_list > FARTHEST_LIST {
             return Err(lacks("a hot list behind its registers"));
         }
         let unit_shift = unit + SMALLEST_UNIT;

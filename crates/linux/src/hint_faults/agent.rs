@@ -109,8 +109,10 @@ impl<'a> Agent<'a> {
                 self.wait(allowed, closed);
             }
         };
-        gate::deactivate();
         self.tell();
+        // Before a thread that gives the agent up goes on and ends, and the agent with it.
+        self.link.tell(state);
+        gate::deactivate();
         state
     }
 

@@ -1,8 +1,8 @@
 //! A child of a raw fork, past the C library: it gets copies of the pages that were armed at that moment.
 //!
-//! The kernel tells of the child with a userfaultfd for its memory. Until that is closed the child waits where
-//! it touches a missing page or changes a mapping, so its own messages are read as well: nothing is copied to
-//! where it has dropped contents, and what it has moved is copied to where it went.
+//! The kernel tells of the child with a userfaultfd for its memory. Until that is closed the child waits
+//! where it touches a missing page or changes a mapping, so its own messages are read as well: nothing is
+//! copied to where it has dropped contents, and what it has moved is copied to where it went.
 
 use super::tables::{Tables, WINDOWS};
 use super::window::{LARGEST, Run, Window};

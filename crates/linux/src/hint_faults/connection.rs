@@ -85,12 +85,13 @@ pub(super) struct Report {
 impl Report {
     /// Adds the counts; values in force at a time are left alone.
     pub(super) fn add(&mut self, other: &Self) {
-        self.agent_cpu += other.agent_cpu;
-        self.program_time += other.program_time;
-        self.lost += other.lost;
+        let add = |mine: &mut u64, theirs: u64| *mine = mine.saturating_add(theirs);
+        add(&mut self.agent_cpu, other.agent_cpu);
+        add(&mut self.program_time, other.program_time);
+        add(&mut self.lost, other.lost);
         for (at, (mine, theirs)) in self.counters.iter_mut().zip(other.counters).enumerate() {
             if at != Counter::WindowTime as usize && at != Counter::FaultCost as usize {
-                *mine += theirs;
+                add(mine, theirs);
             }
         }
     }
@@ -223,4 +224,33 @@ impl Connection {
             counters: std::array::from_fn(|at| self.shared.counters[at].load(Relaxed)),
         }
     }
+}
+
+/// Runs the engine's end against an agent that greets and writes as it likes.
+#[cfg(fuzzing)]
+pub(super) fn fuzz(hello: &[u8], words: &[(u16, u64)]) -> Report {
+    use crate::sys::mmap::SharedWords;
+
+    if let Ok(hello) = hello.try_into() {
+        version_of(hello);
+    }
+    let (shared, file) = SharedValue::<Shared>::create().expect("a memory file");
+    let theirs = SharedWords::new(&file.into(), size_of::<Shared>()).expect("mapped");
+    let (socket, _) = UnixStream::pair().expect("sockets");
+    let mut connection = Connection { socket, shared, waiting: VecDeque::new(), refused: false };
+    connection.configure(&HintFaultOptions::default());
+    let mut total = Report::default();
+    for half in words.chunks(words.len().div_ceil(2).max(1)) {
+        for &(place, value) in half {
+            theirs.words()[usize::from(place) % theirs.words().len()].store(value, Relaxed);
+        }
+        connection.arm(&[0x1000, 0x2000]);
+        let mut taken = 0;
+        connection.take(|_| taken += 1);
+        assert!(taken <= RING);
+        connection.new_refusal();
+        assert!(connection.hidden().iter().all(|range| range.start < range.end));
+        total.add(&connection.report());
+    }
+    total
 }

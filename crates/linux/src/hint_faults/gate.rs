@@ -16,6 +16,7 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst};
 
+use crate::clock;
 use crate::sys::agent as sys;
 use crate::sys::mmap::WipedOnFork;
 use crate::sys::pages::PAGE;
@@ -28,6 +29,9 @@ const SLOTS: usize = 1 << 14;
 const FREE: u64 = 0;
 const CLAIMED: u64 = u64::MAX;
 const FOR_GOOD: u64 = u64::MAX - 1;
+
+/// Longest wait of a thread for the agent's end, in nanoseconds.
+const PATIENCE: u64 = 1_000_000_000;
 
 /// All zero: no agent, nothing armed.
 struct Gate {
@@ -126,11 +130,17 @@ pub(super) fn is_crowded() -> bool {
     CROWDED.load(SeqCst)
 }
 
-/// Ends the agent for good; returns when nothing is armed.
+/// Ends the agent for good; returns when nothing is armed and the engine is told so.
 pub fn give_up() {
     if let Some(gate) = GATE.get() {
         gate.ending.store(1, SeqCst);
-        undisturbed(|| ());
+        undisturbed(|| {
+            let begin = clock::monotonic().0;
+            // A killed agent does not answer.
+            while gate.active.load(SeqCst) != 0 && clock::monotonic().0 - begin < PATIENCE {
+                sys::give_way();
+            }
+        });
     }
 }
 

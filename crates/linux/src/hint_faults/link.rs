@@ -36,8 +36,8 @@ impl Link {
 
     /// Sends the hello after `pause`; `None` if the program has ended by then, or without memory or engine.
     ///
-    /// The engine gets a copy of the userfaultfd: should the agent be killed, threads that touch an armed page
-    /// wait for ever instead of finding zeros there.
+    /// The engine gets a copy of the userfaultfd: should the agent be killed, threads that touch an armed
+    /// page wait for ever instead of finding zeros there.
     pub(super) fn open(
         socket: OwnedFd,
         program: OwnedFd,
@@ -71,8 +71,8 @@ impl Link {
         self.socket.as_raw_fd()
     }
 
-    /// Waits for `other`, the engine, the program's end or the end of the time; returns false if the engine or
-    /// the program has gone.
+    /// Waits for `other`, the engine, the program's end or the end of the time; returns false if the engine
+    /// or the program has gone.
     pub(super) fn wait(&self, other: RawFd, time: Duration) -> bool {
         let [_, nudged, ended] = sys::wait([other, self.descriptor(), self.program.as_raw_fd()], time);
         self.shared.beat.store(clock::monotonic().0, Relaxed);

@@ -39,6 +39,11 @@ fn hexadecimal(text: &[u8], stop: u8) -> Option<(u64, &[u8])> {
     Some((u64::from_str_radix(digits, 16).ok()?, text.get(length + 1..)?))
 }
 
+#[cfg(fuzzing)]
+pub fn fuzz(line: &[u8]) {
+    let _ = parse(line);
+}
+
 fn is_library(name: &[u8]) -> bool {
     let file = name.rsplit(|byte| *byte == b'/').next().unwrap_or(name);
     [&b"libc.so"[..], b"libc-", b"ld-", b"ld.so", b"ld64", b"libpthread", b"libgcc_s", b"libisotherm"]
@@ -58,8 +63,8 @@ impl Maps {
         sys::open(c"/proc/self/maps").map(|file| Self { file })
     }
 
-    /// Calls `see` with each mapping until it returns false. The zeroed variables of a library, which lie right
-    /// behind its file, count as the library's.
+    /// Calls `see` with each mapping until it returns false. The zeroed variables of a library, which lie
+    /// right behind its file, count as the library's.
     pub(super) fn walk(&self, buffer: &mut [u8; BUFFER], mut see: impl FnMut(Mapping) -> bool) {
         let (mut offset, mut kept) = (0, 0);
         let mut library_end = None;

@@ -90,6 +90,8 @@ pub use protocol::{SOCKET_VARIABLE, VERBOSE_VARIABLE};
 pub use settings::HintFaultOptions;
 pub use source::{HintFaultSource, HintFaultStatistics};
 pub use start::{prepare_inside, start_agent_inside, start_from_environment};
+#[cfg(fuzzing)]
+pub use {mappings::fuzz as fuzz_mapping, source::fuzz as fuzz_agent};
 
 pub use crate::sys::agent::{BlockedSignals, own_descriptors, own_stack};
 pub use crate::sys::range::Range64;

@@ -41,14 +41,15 @@ pub struct HintFaultStatistics {
 impl HintFaultStatistics {
     fn add(&mut self, report: &Report) {
         let count = |counter: Counter| report.counters[counter as usize];
-        self.armed += count(Counter::Armed);
-        self.faults += count(Counter::Faults);
-        self.busy += count(Counter::Busy);
-        self.disturbed += count(Counter::Disturbed);
-        self.copied += count(Counter::Copied);
-        self.refused += count(Counter::Refused);
-        self.may_be_armed += count(Counter::MayBeArmed);
-        self.left_out += count(Counter::LeftOut);
+        let add = |sum: &mut u64, counter: Counter| *sum = sum.saturating_add(count(counter));
+        add(&mut self.armed, Counter::Armed);
+        add(&mut self.faults, Counter::Faults);
+        add(&mut self.busy, Counter::Busy);
+        add(&mut self.disturbed, Counter::Disturbed);
+        add(&mut self.copied, Counter::Copied);
+        add(&mut self.refused, Counter::Refused);
+        add(&mut self.may_be_armed, Counter::MayBeArmed);
+        add(&mut self.left_out, Counter::LeftOut);
         self.window_time = self.window_time.max(Nanos(count(Counter::WindowTime)));
         self.fault_cost = self.fault_cost.max(Nanos(count(Counter::FaultCost)));
     }
@@ -278,6 +279,13 @@ impl AccessSource for HintFaultSource {
             memory: Bytes(self.connections.len() as u64 * Connection::MEMORY),
         }
     }
+}
+
+#[cfg(fuzzing)]
+pub fn fuzz(hello: &[u8], words: &[(u16, u64)]) {
+    let report = super::connection::fuzz(hello, words);
+    let mut total = HintFaultStatistics::default();
+    (0..2).for_each(|_| total.add(&report));
 }
 
 fn access(process: Pid, record: Record, stores: bool) -> Option<Access> {

@@ -6,11 +6,16 @@
 
 use std::fs::{File, TryLockError};
 use std::os::unix::fs::MetadataExt;
+use std::time::{Duration, Instant};
 
 use super::{Pid, ProcRoot};
 use crate::LinuxError;
 
 const FILE: &str = "maps";
+/// Longest wait for the lock: where a process executes another program, an agent that was just being started
+/// in the old one holds a copy for a moment.
+const PATIENCE: Duration = Duration::from_millis(500);
+const LOOK: Duration = Duration::from_millis(5);
 
 /// The right to tier one process, released on drop.
 #[derive(Debug)]
@@ -25,10 +30,14 @@ impl EngineLock {
     pub fn take(root: &ProcRoot, thread: Pid) -> Result<Self, LinuxError> {
         let pid = root.process_of(thread)?;
         let file = root.open(pid, FILE)?;
-        match file.try_lock() {
-            Ok(()) => Ok(Self { _file: file, pid }),
-            Err(TryLockError::WouldBlock) => Err(refused(root, pid, &file)),
-            Err(TryLockError::Error(error)) => Err(LinuxError::file(root.file(pid, FILE), error)),
+        let begin = Instant::now();
+        loop {
+            match file.try_lock() {
+                Ok(()) => return Ok(Self { _file: file, pid }),
+                Err(TryLockError::WouldBlock) if begin.elapsed() < PATIENCE => std::thread::sleep(LOOK),
+                Err(TryLockError::WouldBlock) => return Err(refused(root, pid, &file)),
+                Err(TryLockError::Error(error)) => return Err(LinuxError::file(root.file(pid, FILE), error)),
+            }
         }
     }
 

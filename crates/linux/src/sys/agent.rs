@@ -118,8 +118,8 @@ pub(crate) fn give_way() {
 /// Name of an agent's process.
 pub(crate) const AGENT_NAME: &std::ffi::CStr = c"isotherm-agent";
 
-/// Takes the agent's name and leaves the program's current folder and session, so that signals to its group do
-/// not come here.
+/// Takes the agent's name and leaves the program's current folder and session, so that signals to its group
+/// do not come here.
 pub(crate) fn leave_session() {
     // SAFETY: no arguments but a path that ends in 0; failures change nothing.
     unsafe {

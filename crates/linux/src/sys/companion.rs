@@ -31,8 +31,9 @@ pub(crate) struct Companion {
 }
 
 impl Companion {
-    /// Starts a process that calls `work(value, memory)` and ends; `memory` is its stack and block. It has copies of all descriptors, this thread's
-    /// signal mask, and no other right than the program. Errors: `EAGAIN` for too many processes, `ENOMEM`.
+    /// Starts a process that calls `work(value, memory)` and ends; `memory` is its stack and block. It has
+    /// copies of all descriptors, this thread's signal mask, and no other right than the program. Errors:
+    /// `EAGAIN` for too many processes, `ENOMEM`.
     pub(crate) fn start<T: Copy + Send + 'static>(work: fn(T, Range64), value: T) -> Result<Self, i32> {
         const { assert!(size_of::<Start<T>>() <= VALUE && align_of::<Start<T>>() <= 64) };
         let flags = libc::MAP_NORESERVE | libc::MAP_STACK;

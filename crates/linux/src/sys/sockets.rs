@@ -111,7 +111,7 @@ fn with_header<R>(bytes: *mut u8, length: usize, with: impl FnOnce(&mut libc::ms
     with(&mut header)
 }
 
-/// Sends a message with two descriptors. Errors: the `errno` of `sendmsg(2)`: `EPIPE` if the other end is gone.
+/// Sends a message with two descriptors. Errors: those of `sendmsg(2)`: `EPIPE` if the other end is gone.
 pub(crate) fn send_files(socket: RawFd, bytes: &[u8], files: [RawFd; FILES]) -> Result<(), i32> {
     let sent = with_header(bytes.as_ptr().cast_mut(), bytes.len(), |header| {
         // SAFETY: the header's room holds the descriptors; the kernel only reads the bytes.

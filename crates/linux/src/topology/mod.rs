@@ -19,6 +19,8 @@ mod tiers;
 
 pub use devices::{CxlDevice, CxlKind, DaxDevice, DaxState};
 pub use kernel_tiers::KernelTier;
+#[cfg(fuzzing)]
+pub use node::fuzz as fuzz_meminfo;
 pub use node::{AccessAttributes, Node};
 pub use tiers::{Origin, Tier, Tiers, TiersError};
 

@@ -122,6 +122,11 @@ fn whole_machine(tree: Tree<'_>) -> Result<Node, LinuxError> {
     Ok(Node { id: 0, cpus, total, free, distances: vec![(0, 10)], access: [None, None] })
 }
 
+#[cfg(fuzzing)]
+pub fn fuzz(text: &str) {
+    let _ = meminfo(text, "Node 0 ");
+}
+
 /// Parses `MemTotal` and `MemFree` of lines such as `Node 0 MemTotal:  1024 kB`.
 fn meminfo(text: &str, prefix: &str) -> Option<(Bytes, Bytes)> {
     let field = |name: &str| {

@@ -16,6 +16,10 @@ mod tests;
 mod timeline;
 mod totals;
 
+#[cfg(fuzzing)]
+pub use btf::fuzz as fuzz_btf;
 pub use device::{is_present, memory_file};
 pub use handle::VirtualPmu;
 pub use source::VirtualPmuSource;
+#[cfg(fuzzing)]
+pub use symbols::fuzz as fuzz_symbols;

@@ -30,6 +30,11 @@ fn parse(line: &[u8]) -> Option<(u64, &[u8])> {
     Some((u64::from_str_radix(address, 16).ok()?, name))
 }
 
+#[cfg(fuzzing)]
+pub fn fuzz(text: &[u8]) {
+    let _ = find(text, ["pcpu_hot", "__per_cpu_start"]);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

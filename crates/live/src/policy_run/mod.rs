@@ -15,6 +15,9 @@ use crate::control::Control;
 use crate::host::{LiveHost, Pause};
 use orders::Order;
 
+#[cfg(fuzzing)]
+pub use orders::fuzz as fuzz_order;
+
 /// Samples a second per thread of policies that name no rate.
 const DEFAULT_RATE: f64 = 100_000.0;
 
@@ -175,6 +178,7 @@ impl PolicyRun {
     /// Changes parameters, if the result can run on the host.
     fn with(mut self, settings: &[(&str, &str)], host: &LiveHost) -> Result<Self, String> {
         for (key, value) in settings {
+            let key = orders::own_key(self.entry.name, key)?;
             self.parameters.set(key, value).map_err(|error| error.to_string())?;
         }
         let needs = self.needs().map_err(|error| error.to_string())?;

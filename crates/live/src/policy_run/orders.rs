@@ -19,10 +19,22 @@ pub(super) enum Order<'a> {
     Suspend(bool),
 }
 
-/// Splits `KEY=VALUE`; the policy's name may precede the key, as on the command line.
 fn setting(word: &str) -> Result<(&str, &str), String> {
-    let (key, value) = word.split_once('=').ok_or_else(|| format!("'{word}' is not KEY=VALUE"))?;
-    Ok((key.split_once('.').map_or(key, |(_, key)| key), value))
+    word.split_once('=').ok_or_else(|| format!("'{word}' is not KEY=VALUE"))
+}
+
+/// Returns a key without the policy's name, which may precede it, as on the command line.
+///
+/// # Errors
+/// If another name precedes it.
+pub(super) fn own_key<'a>(policy: &str, key: &'a str) -> Result<&'a str, String> {
+    match key.split_once('.') {
+        Some((group, _)) if group != policy => {
+            Err(format!("'{key}': '{group}' is not the policy of this run, {policy}"))
+        }
+        Some((_, key)) => Ok(key),
+        None => Ok(key),
+    }
 }
 
 /// # Errors
@@ -71,6 +83,17 @@ pub(super) fn parameters(parameters: &Parameters) -> String {
     })
 }
 
+#[cfg(fuzzing)]
+pub fn fuzz(line: &str) {
+    let Ok(Order::Policy(name, settings)) = parse(line) else { return };
+    let Ok(entry) = isotherm_policies::find(name) else { return };
+    let mut run = super::PolicyRun::new(entry);
+    let mut taken = |key: &str, value: &str| run.parameters.set(own_key(name, key).ok()?, value).ok();
+    if settings.iter().all(|(key, value)| taken(key, value).is_some()) {
+        let _ = run.needs();
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -79,7 +102,7 @@ mod tests {
     fn lines_are_orders_or_get_help() {
         assert_eq!(parse("status"), Ok(Order::Status));
         assert_eq!(parse("  parameters "), Ok(Order::Parameters));
-        assert_eq!(parse("set neomem.threshold=200"), Ok(Order::Set("threshold", "200")));
+        assert_eq!(parse("set neomem.threshold=200"), Ok(Order::Set("neomem.threshold", "200")));
         assert_eq!(parse("set p_min=0.1%"), Ok(Order::Set("p_min", "0.1%")));
         let settings = vec![("hot_scans", "1"), ("quota", "1G")];
         assert_eq!(parse("policy pte-scan hot_scans=1 quota=1G"), Ok(Order::Policy("pte-scan", settings)));
@@ -88,5 +111,13 @@ mod tests {
             assert_eq!(parse(wrong), Err(HELP.into()), "{wrong}");
         }
         assert_eq!(parse("set threshold"), Err("'threshold' is not KEY=VALUE".into()));
+    }
+
+    #[test]
+    fn keys_of_another_policy_are_refused() {
+        assert_eq!(own_key("neomem", "threshold"), Ok("threshold"));
+        assert_eq!(own_key("neomem", "neomem.threshold"), Ok("threshold"));
+        let refused = own_key("neomem", "memtis.threshold").expect_err("another policy's");
+        assert!(refused.contains("'memtis' is not the policy of this run, neomem"), "{refused}");
     }
 }

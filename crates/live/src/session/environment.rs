@@ -51,8 +51,8 @@ mod tests {
 
     #[test]
     fn a_library_is_preloaded_before_the_others() {
-        let mut environment = Environment::default();
-        environment.variables = vec![("A".into(), "b".into()), (PRELOAD.into(), "agent.so".into())];
+        let variables = vec![("A".into(), "b".into()), (PRELOAD.into(), "agent.so".into())];
+        let mut environment = Environment { variables, ..Environment::default() };
         environment.preload(Path::new("/lib/alloc.so")).expect("a plain path");
         let entry = Entry::new(Path::new("/lib/alloc.so")).expect("a plain path").text;
         let expected = format!("{}:agent.so", entry.display());

@@ -35,6 +35,9 @@ use isotherm_core::cache::Geometry;
 
 use crate::{TraceError, TraceSummary};
 
+/// Memory that a recording takes beside the program and QEMU: the pool's pages and the rows on their way.
+pub const RECORDER_MEMORY: Bytes = Bytes(isotherm_recorder_protocol::layout::POOL_BYTES as u64 + (64 << 20));
+
 /// Settings of a recording.
 #[derive(Debug, Clone)]
 pub struct RecordOptions {

@@ -77,6 +77,7 @@ pub(crate) static WORKLOAD: Workload = Workload {
     ],
     reference_footprint: None,
     reference_cache: None,
+    peak: 0.0,
     builder: |parameters, seed| Ok(Box::new(Gups::new(Settings::read(parameters), seed)?)),
 };
 

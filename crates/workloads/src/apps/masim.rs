@@ -120,6 +120,7 @@ pub(crate) static WORKLOAD: Workload = Workload {
     ],
     reference_footprint: None,
     reference_cache: None,
+    peak: 0.0,
     builder: |parameters, seed| build(Settings::read(parameters), seed),
 };
 

@@ -80,7 +80,7 @@ pub trait Memory {
     fn load_range(&mut self, address: u64, bytes: u64, after: Token) -> Token {
         let mut last = after;
         let mut line = address & !63;
-        while line < address + bytes {
+        while line < address + bytes && !self.finished() {
             last = self.load(line.max(address), after);
             line += 64;
         }
@@ -90,7 +90,7 @@ pub trait Memory {
     /// Writes `bytes` from `address` on, line by line in ascending order.
     fn store_range(&mut self, address: u64, bytes: u64, after: Token) {
         let mut line = address & !63;
-        while line < address + bytes {
+        while line < address + bytes && !self.finished() {
             self.store(line.max(address), after);
             line += 64;
         }

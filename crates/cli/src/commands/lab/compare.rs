@@ -15,6 +15,7 @@ use super::guest::{boot, failure, report, session_options};
 use super::plan::{check_settings, engine, job, load_machine};
 use crate::args::lab::LabCompareArgs;
 use crate::failure::Failure;
+use crate::output;
 
 /// Runs the verb. Fails if a policy did not run, or the program's output or status differs between runs.
 pub(super) fn run(args: LabCompareArgs) -> Result<(), Failure> {
@@ -23,6 +24,7 @@ pub(super) fn run(args: LabCompareArgs) -> Result<(), Failure> {
         .into_iter()
         .map(|(name, tiering)| Ok((name, job(&args.guest, &machine, tiering, &args.command)?)))
         .collect::<Result<Vec<_>, Failure>>()?;
+    let summary = output::open(args.guest.summary.as_ref())?;
     let cache = Cache::find().map_err(|error| failure(&error))?;
     let options = session_options(Some(args.guest.time_limit), Output::Files)?;
     let mut results = Vec::new();
@@ -33,7 +35,7 @@ pub(super) fn run(args: LabCompareArgs) -> Result<(), Failure> {
         let run = RunDirectory::create(&cache.runs()).map_err(|error| failure(&error))?;
         results.push(boot(&machine, job, (name, &cache, &run), &options)?);
     }
-    report(&args.guest, &results, || isotherm_report::lab_table(&results))?;
+    report(&args.guest, summary, &results, || isotherm_report::lab_table(&results))?;
     agree(&results)
 }
 

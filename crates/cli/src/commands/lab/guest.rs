@@ -16,7 +16,7 @@ use isotherm_lab::session::{self, Output, SessionOptions};
 
 use crate::args::lab::GuestArgs;
 use crate::failure::Failure;
-use crate::output::write;
+use crate::output;
 
 /// Exit statuses that are not the program's, as those of `timeout` and `env`.
 const TIME_OVER: u8 = 124;
@@ -64,12 +64,11 @@ pub(super) fn failure(error: &LabError) -> Failure {
 
 pub(super) fn report(
     args: &GuestArgs,
+    summary: Option<output::Output>,
     results: &[LabResult],
     text: impl FnOnce() -> String,
 ) -> Result<(), Failure> {
-    if let Some(path) = &args.summary {
-        write(path, isotherm_report::lab_json(results))?;
-    }
+    output::write(summary, || isotherm_report::lab_json(results))?;
     if !args.quiet {
         eprint!("{}", if args.json { isotherm_report::lab_json(results) } else { text() });
     }

@@ -43,8 +43,8 @@ pub(super) fn job(
     })
 }
 
-/// Returns this process's environment, sorted: a guest that goes by instructions must not learn in which order
-/// the variables were set.
+/// Returns this process's environment, sorted: a guest that goes by instructions must not learn in which
+/// order the variables were set.
 pub(super) fn environment() -> Vec<(OsString, OsString)> {
     let mut variables: Vec<_> = std::env::vars_os().collect();
     variables.sort();

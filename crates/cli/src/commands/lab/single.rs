@@ -15,12 +15,14 @@ use super::plan::{check_settings, counting, engine, environment, job, load_machi
 use crate::args::DEFAULT_POLICY;
 use crate::args::lab::{LabRunArgs, LabShellArgs};
 use crate::failure::Failure;
+use crate::output;
 
 /// Runs a program in a guest. The exit status is the program's.
 pub(super) fn run(args: LabRunArgs) -> Result<(), Failure> {
     let machine = load_machine(&args.guest.machine)?;
     let (name, tiering) = tiering(&args)?;
     let job = job(&args.guest, &machine, tiering, &args.command)?;
+    let summary = output::open(args.guest.summary.as_ref())?;
     let cache = Cache::find().map_err(|error| failure(&error))?;
     let run = match args.folder {
         None => RunDirectory::create(&cache.runs()),
@@ -29,7 +31,7 @@ pub(super) fn run(args: LabRunArgs) -> Result<(), Failure> {
     let run = run.map_err(|error| failure(&error))?;
     let options = session_options(Some(args.guest.time_limit), Output::Ours)?;
     let results = [boot(&machine, &job, (&name, &cache, &run), &options)?];
-    report(&args.guest, &results, || isotherm_report::lab_text(&results[0]))?;
+    report(&args.guest, summary, &results, || isotherm_report::lab_text(&results[0]))?;
     Failure::exit(Some(results[0].exit_status.into()))
 }
 

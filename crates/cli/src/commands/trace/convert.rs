@@ -11,7 +11,7 @@ use crate::args::{ConvertArgs, Format};
 use crate::failure::Failure;
 use crate::output::report_trace;
 
-/// Runs the verb. If the input turns out bad, the rows converted so far stay readable.
+/// Runs the verb. If the input turns out bad, there is no trace, so that the next attempt has its name.
 pub(super) fn run(args: &ConvertArgs) -> Result<(), Failure> {
     let summary = if matches!(args.from, Format::Trace) { copy(args)? } else { import(args)? };
     report_trace(&args.output, &summary);
@@ -21,7 +21,7 @@ pub(super) fn run(args: &ConvertArgs) -> Result<(), Failure> {
 fn copy(args: &ConvertArgs) -> Result<TraceSummary, Failure> {
     let mut reader = TraceReader::open(&args.input).map_err(Failure::usage)?;
     let mut writer =
-        TraceWriter::create(&args.output, reader.provenance().clone()).map_err(Failure::usage)?;
+        TraceWriter::create_whole(&args.output, reader.provenance().clone()).map_err(Failure::usage)?;
     let mut rows = Rows::default();
     while reader.next(&mut rows).map_err(Failure::usage)? {
         writer.append(&rows).map_err(Failure::failed)?;
@@ -40,7 +40,7 @@ fn import(args: &ConvertArgs) -> Result<TraceSummary, Failure> {
     }
     .into();
     provenance.cache = matches!(args.from, Format::Lackey).then_some(geometry);
-    let mut writer = TraceWriter::create(&args.output, provenance).map_err(Failure::usage)?;
+    let mut writer = TraceWriter::create_whole(&args.output, provenance).map_err(Failure::usage)?;
     let mut written = Ok(());
     let result = read(args.from, input, geometry, &mut |rows| {
         if written.is_ok() {
@@ -48,14 +48,11 @@ fn import(args: &ConvertArgs) -> Result<TraceSummary, Failure> {
         }
     });
     written.map_err(Failure::failed)?;
-    if let Ok(summary) = &result {
-        let provenance = writer.provenance_mut();
-        provenance.processes.clone_from(&summary.processes);
-        provenance.accesses = summary.accesses;
-    }
-    let finished = writer.finish().map_err(Failure::failed)?;
-    result.map_err(|error| Failure::usage_at(&args.input, error))?;
-    Ok(finished)
+    let summary = result.map_err(|error| Failure::usage_at(&args.input, error))?;
+    let provenance = writer.provenance_mut();
+    provenance.processes = summary.processes;
+    provenance.accesses = summary.accesses;
+    writer.finish().map_err(Failure::failed)
 }
 
 fn open(args: &ConvertArgs) -> Result<Box<dyn BufRead>, Failure> {

@@ -8,7 +8,7 @@ use isotherm_trace::{Rows, TraceReader};
 use crate::args::TraceVerb;
 use crate::failure::Failure;
 use crate::input::describe;
-use crate::output::print;
+use crate::output::{one_line, print};
 
 mod convert;
 
@@ -26,8 +26,8 @@ struct Contents {
     instructions: u64,
     stores: u64,
     dependent: u64,
-    threads: u32,
-    processes: u32,
+    threads: u64,
+    processes: u64,
 }
 
 fn count(reader: &mut TraceReader) -> Result<Contents, Failure> {
@@ -38,8 +38,9 @@ fn count(reader: &mut TraceReader) -> Result<Contents, Failure> {
         contents.instructions += rows.instructions.iter().map(|&count| u64::from(count)).sum::<u64>();
         contents.stores += rows.store.iter().filter(|&&store| store != 0).count() as u64;
         contents.dependent += rows.dependence.iter().filter(|&&distance| distance != 0).count() as u64;
-        let highest =
-            |column: &[u32], before: u32| column.iter().map(|&number| number + 1).fold(before, u32::max);
+        let highest = |column: &[u32], before| {
+            column.iter().map(|&number| u64::from(number) + 1).fold(before, u64::max)
+        };
         contents.threads = highest(&rows.thread, contents.threads);
         contents.processes = highest(&rows.process, contents.processes);
     }
@@ -78,10 +79,10 @@ fn info(path: &Path, json: bool) -> Result<(), Failure> {
     let _ = writeln!(text, "addresses that depend on an earlier miss: {:.1} %", share(contents.dependent));
     let _ = writeln!(text, "threads: {}, processes: {}", contents.threads, contents.processes);
     for (key, value) in describe(reader.provenance()) {
-        let _ = writeln!(text, "{key}: {value}");
+        let _ = writeln!(text, "{key}: {}", one_line(&value));
     }
     for (number, command) in reader.provenance().processes.iter().enumerate() {
-        let _ = writeln!(text, "process {number}: {command}");
+        let _ = writeln!(text, "process {number}: {}", one_line(command));
     }
     print(&text)
 }
@@ -95,7 +96,7 @@ fn head(path: &Path, count: u64) -> Result<(), Failure> {
         for row in rows.iter().take(left) {
             let operation = if row.store { "store" } else { "load" };
             let (process, thread, instructions) = (row.process, row.thread, row.instructions);
-            let address = row.line << 6;
+            let address = u128::from(row.line) << 6;
             let _ = writeln!(
                 text,
                 "{process}\t{thread}\t{instructions}\t{address:#x}\t{operation}\t{}",

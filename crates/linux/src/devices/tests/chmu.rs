@@ -118,6 +118,13 @@ fn units_that_cannot_be_used_are_refused() {
 }
 
 #[test]
+fn a_hot_list_beyond_every_unit_is_refused_before_the_bitmap_is_written_up_to_it() {
+    let mut unit = Unit::new().with(0x28, u64::MAX - 8);
+    let refused = Chmu::open("mem0", &mut unit).err().map(|error| error.to_string());
+    assert_eq!(refused.as_deref(), Some("mem0: it lacks a hot list behind its registers"));
+}
+
+#[test]
 fn a_unit_whose_ring_makes_no_sense_is_given_up() {
     let mut unit = Unit::new();
     unit.tail = 12;

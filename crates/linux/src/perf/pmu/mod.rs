@@ -131,5 +131,13 @@ impl Pmu {
     }
 }
 
+#[cfg(fuzzing)]
+pub fn fuzz(text: &str) {
+    if let Some((word, ranges)) = parse_format(text) {
+        let _ = Format { term: String::new(), word, ranges }.place(u64::MAX);
+    }
+    let _ = parse_terms(text);
+}
+
 #[cfg(test)]
 pub(crate) mod tests;

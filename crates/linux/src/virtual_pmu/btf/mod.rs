@@ -10,6 +10,8 @@ const TYPE: usize = 12;
 const MEMBER: usize = 12;
 /// Maximum depth of nested structures and typedefs; more would be a cycle.
 const DEEPEST: usize = 32;
+/// Maximum members looked at for one name; more, and unnamed structures repeat.
+const MOST_MEMBERS: usize = 1 << 16;
 
 mod kind {
     pub(super) const STRUCT: u32 = 4;
@@ -114,17 +116,19 @@ impl<'a> Btf<'a> {
     /// Returns a member's offset in a structure, in bytes; members of unnamed structures inside count, as in
     /// C. `None` if there is none, or it is a bit field.
     pub(super) fn member(&self, structure: &str, member: &str) -> Option<u64> {
+        let mut left = MOST_MEMBERS;
         self.offsets.iter().find_map(|&at| {
             let (found, _) = self.type_at(at as usize).ok()?;
             let named = found.kind == kind::STRUCT && self.string(found.name) == structure.as_bytes();
-            let bits = if named { self.member_of(found, member.as_bytes(), DEEPEST)? } else { return None };
+            let bits = named.then(|| self.member_of(found, member.as_bytes(), DEEPEST, &mut left))??;
             (bits % 8 == 0).then_some(bits / 8)
         })
     }
 
-    fn member_of(&self, structure: Type<'a>, member: &[u8], depth: usize) -> Option<u64> {
+    fn member_of(&self, structure: Type<'a>, member: &[u8], depth: usize, left: &mut usize) -> Option<u64> {
         let depth = depth.checked_sub(1)?;
         structure.rest.chunks_exact(MEMBER).find_map(|entry| {
+            *left = left.checked_sub(1)?;
             let (name, number, offset) = (word(entry, 0)?, word(entry, 4)?, word(entry, 8)?);
             let (bits, field) =
                 if structure.kind_flag { (offset & 0x00ff_ffff, offset >> 24) } else { (offset, 0) };
@@ -133,7 +137,7 @@ impl<'a> Btf<'a> {
             }
             let inner = (name == 0).then(|| self.resolve(number, depth))??;
             let nested = matches!(inner.kind, kind::STRUCT | kind::UNION);
-            let within = if nested { self.member_of(inner, member, depth)? } else { return None };
+            let within = if nested { self.member_of(inner, member, depth, left)? } else { return None };
             Some(u64::from(bits) + within)
         })
     }
@@ -146,6 +150,13 @@ impl<'a> Btf<'a> {
             }
             _ => Some(found),
         }
+    }
+}
+
+#[cfg(fuzzing)]
+pub fn fuzz(bytes: &[u8]) {
+    if let Ok(types) = Btf::parse(bytes) {
+        types.member("task_struct", "pid");
     }
 }
 

@@ -137,6 +137,16 @@ fn this_kernel_says_where_a_task_keeps_its_ids() {
     assert!(btf.member("page", "mapping").is_some_and(|mapping| mapping > 0));
 }
 
+#[test]
+fn unnamed_structures_that_hold_each_other_end() {
+    let mut builder = Builder::default();
+    let twice = |number| [("", number, 0), ("", number, 32)];
+    builder.structure(kind::STRUCT, false, "task_struct", &twice(2));
+    builder.structure(kind::STRUCT, false, "", &twice(1));
+    let bytes = builder.finish();
+    assert_eq!(Btf::parse(&bytes).expect("whole").member("task_struct", "pid"), None);
+}
+
 proptest! {
     #[test]
     fn damaged_type_information_never_panics(at in 0usize..2000, value: u8, length in 0usize..2000) {

@@ -60,6 +60,7 @@ pub(crate) static WORKLOAD: Workload = Workload {
     ],
     reference_footprint: Some(Bytes(30 << 30)),
     reference_cache: Some(Bytes((55 << 20) / 2)),
+    peak: 1.3,
     builder: |parameters, seed| build(Settings::read(parameters), seed),
 };
 
@@ -89,6 +90,9 @@ impl BTree {
         }
         memory.store_range(elements, self.records * ELEMENT, Token::NONE);
         for last in (1..self.records).rev() {
+            if last % 1024 == 0 && memory.finished() {
+                break;
+            }
             let (here, there) = (elements + last * ELEMENT, elements + random.below(last + 1) * ELEMENT);
             let (first, token) = heap.load(memory, here, Token::NONE);
             let (second, other) = heap.load(memory, there, Token::NONE);

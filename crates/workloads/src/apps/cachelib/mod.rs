@@ -52,6 +52,7 @@ pub(crate) static CDN_WORKLOAD: Workload = Workload {
     presets: CDN_PRESETS,
     reference_footprint: Some(Bytes(267_000_000_000)),
     reference_cache: Some(Bytes(24 << 20)),
+    peak: 0.15,
     builder: |parameters, seed| build(parameters, seed, &CDN),
 };
 
@@ -68,6 +69,7 @@ pub(crate) static SOCIAL_WORKLOAD: Workload = Workload {
     presets: SOCIAL_PRESETS,
     reference_footprint: Some(Bytes(267_000_000_000)),
     reference_cache: Some(Bytes(24 << 20)),
+    peak: 0.15,
     builder: |parameters, seed| build(parameters, seed, &SOCIAL),
 };
 

@@ -62,6 +62,7 @@ pub(crate) static WORKLOAD: Workload = Workload {
     ],
     reference_footprint: None,
     reference_cache: None,
+    peak: 1.15,
     builder: |parameters, seed| build(Settings::read(parameters), seed),
 };
 

@@ -56,6 +56,7 @@ pub(crate) static WORKLOAD: Workload = Workload {
     ],
     reference_footprint: Some(Bytes(20 << 30)),
     reference_cache: Some(Bytes((55 << 20) / 2)),
+    peak: 1.15,
     builder: |parameters, seed| build(Settings::read(parameters), seed),
 };
 

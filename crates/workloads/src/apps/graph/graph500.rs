@@ -48,6 +48,7 @@ pub(crate) static WORKLOAD: Workload = Workload {
     reference_footprint: Some(Bytes(73_000_000_000)),
     // Jenga's Xeon Gold 6230: 27.5 MiB.
     reference_cache: Some(Bytes(55 << 19)),
+    peak: 1.1,
     builder: |parameters, seed| build(Settings::read(parameters), seed),
 };
 

@@ -108,6 +108,7 @@ const fn workload<K: Kernel + 'static, const UNIFORM: bool>(name: &'static str, 
         presets: K::PRESETS,
         reference_footprint: Some(K::REFERENCE.footprints[UNIFORM as usize]),
         reference_cache: Some(K::REFERENCE.cache),
+        peak: 3.0,
         builder: build::<K, UNIFORM>,
     }
 }

@@ -66,6 +66,7 @@ pub(crate) static WORKLOAD: Workload = Workload {
     ],
     reference_footprint: Some(Bytes(18 << 30)),
     reference_cache: Some(Bytes((55 << 20) / 4)),
+    peak: 1.8,
     builder: |parameters, seed| build(Settings::read(parameters), seed),
 };
 

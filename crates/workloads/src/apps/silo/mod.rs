@@ -76,6 +76,7 @@ pub(crate) static WORKLOAD: Workload = Workload {
     ],
     reference_footprint: Some(Bytes(10_550 << 20)),
     reference_cache: Some(Bytes((55 << 20) / 2)),
+    peak: 1.4,
     builder: |parameters, seed| build(Settings::read(parameters), seed),
 };
 

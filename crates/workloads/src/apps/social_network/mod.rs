@@ -53,6 +53,7 @@ pub(crate) static WORKLOAD: Workload = Workload {
     ],
     reference_footprint: Some(Bytes(17_000_000_000)),
     reference_cache: Some(Bytes(60 << 20)),
+    peak: 1.7,
     builder: |parameters, seed| build(Settings::read(parameters), seed),
 };
 

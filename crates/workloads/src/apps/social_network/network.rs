@@ -83,8 +83,16 @@ impl Network {
             posted: 0,
             shortened: 0,
         };
-        (0..users).for_each(|user| network.register(user, memory));
+        for user in 0..users {
+            if memory.finished() {
+                return network;
+            }
+            network.register(user, memory);
+        }
         for (one, other) in friendships(users, &mut Random::new(seed)) {
+            if memory.finished() {
+                return network;
+            }
             network.follow(one, other, memory);
             network.follow(other, one, memory);
         }

@@ -47,6 +47,7 @@ pub(crate) static WORKLOAD: Workload = Workload {
     ],
     reference_footprint: Some(Bytes(355 * 130_000 * POINT_BYTES)),
     reference_cache: Some(Bytes(27 << 20 | 512 << 10)),
+    peak: 1.15,
     builder: |parameters, seed| build(Settings::read(parameters), seed),
 };
 

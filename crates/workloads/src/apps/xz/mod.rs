@@ -52,6 +52,7 @@ pub(crate) static WORKLOAD: Workload = Workload {
     ],
     reference_footprint: Some(Bytes(7 << 30)),
     reference_cache: Some(Bytes(13 << 20 | 768 << 10)),
+    peak: 0.7,
     builder: |parameters, seed| build(Settings::read(parameters), seed),
 };
 
