@@ -150,7 +150,7 @@ pub struct TierUse {
 }
 
 /// One access source.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SourceUse {
     /// Name as in `--source`.
     pub name: &'static str,
@@ -162,12 +162,15 @@ pub struct SourceUse {
     pub throttled: u64,
     /// Accesses outside of followed memory or not decodable.
     pub foreign: u64,
-    /// Processor time of the source's agents inside the programs.
+    /// Processor time of the source's agents.
     pub agent_cpu_ns: Nanos,
     /// Time that the programs' threads lost to the source, as far as it knows.
     pub program_ns: Nanos,
     /// Memory of the source.
     pub memory_bytes: Bytes,
+    /// Share of the programs' present memory that the source cannot observe, as of its last look at each;
+    /// `None` where it observes all, or does not tell.
+    pub left_out_share: Option<f64>,
 }
 
 /// The engine's own cost.

@@ -59,13 +59,8 @@ fn finding(facts: &Facts<'_>, row: &Row, setcap: &Remedy) -> Finding {
     }
     let meaning =
         if rights.has(row.capability) { "held only inside this user namespace" } else { "not held" };
-    let remedy = if !rights.can_have(row.capability) {
-        let name = row.name.trim_start_matches("cap-").replace('-', "_").to_uppercase();
-        Remedy::Advice(format!("the bounding set excludes it: start the container with --cap-add={name}"))
-    } else if row.grant {
-        setcap.clone()
-    } else {
-        facts.grant(Remedy::as_root())
-    };
+    let command = if row.grant { setcap.clone() } else { Remedy::as_root() };
+    let name = row.name.trim_start_matches("cap-").replace('-', "_").to_uppercase();
+    let remedy = facts.give(row.capability, &name, command);
     topic.missing(meaning, row.lost, remedy)
 }

@@ -113,7 +113,7 @@ fn seccomp(facts: &Facts<'_>) -> Finding {
     }
     let calls = [
         ("perf_event_open", facts.probes.software_events),
-        ("userfaultfd", facts.probes.userfaultfd_user_mode),
+        ("userfaultfd", facts.probes.userfaultfd),
         ("move_pages", facts.probes.move_pages),
     ];
     let refused: Vec<&str> = calls.iter().filter(|(_, probe)| probe.fails()).map(|&(call, _)| call).collect();

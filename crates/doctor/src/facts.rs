@@ -1,6 +1,5 @@
 //! Facts that several parts of an examination share.
 
-use std::fs::File;
 use std::io;
 use std::path::Path;
 
@@ -10,12 +9,10 @@ use isotherm_linux::sys::probe as sys;
 
 use super::finding::{Finding, Remedy, Topic};
 use super::probes::Probes;
-use super::rights::Rights;
+use super::rights::{Capability, Rights};
 
 /// Reason of unknown findings where [`Facts::sys_is_visible`] is false.
 pub(super) const HIDDEN: &str = "/sys is hidden";
-/// Device that makes userfaultfds for users whom its permissions admit (Linux 6.1).
-pub(super) const USERFAULTFD_DEVICE: &str = "/dev/userfaultfd";
 pub(super) const OWN_CGROUP: &str = "/proc/self/cgroup";
 const MOUNTS: &str = "/proc/self/mountinfo";
 
@@ -88,8 +85,14 @@ impl<'a> Facts<'a> {
         sys::writable(&self.tree.path(name))
     }
 
-    pub(super) fn userfaultfd_device(&self) -> io::Result<()> {
-        File::options().read(true).write(true).open(self.tree.path(USERFAULTFD_DEVICE)).map(drop)
+    /// Returns the command that gives the capability, `name` without `CAP_`, or advice where it would have no
+    /// effect.
+    pub(super) fn give(&self, capability: Capability, name: &str, command: Remedy) -> Remedy {
+        if self.rights.can_have(capability) {
+            self.grant(command)
+        } else {
+            Remedy::Advice(format!("the bounding set excludes it: start the container with --cap-add={name}"))
+        }
     }
 
     /// Returns the command that grants rights to the program, or advice where it would have no effect.

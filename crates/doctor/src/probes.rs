@@ -52,12 +52,12 @@ pub struct Probes {
     pub hardware_events: Probe,
     /// `perf_event_open` of a software clock in user mode.
     pub software_events: Probe,
-    /// `userfaultfd` that handles faults inside system calls too.
+    /// `userfaultfd` for faults of user mode, which needs no right.
     pub userfaultfd: Probe,
-    /// `userfaultfd` that handles only faults of user mode.
-    pub userfaultfd_user_mode: Probe,
     /// `UFFDIO_API`, for whether userfaultfd can move pages.
     pub userfaultfd_move: Probe,
+    /// `userfaultfd` as the agent of hint faults opens it.
+    pub hint_faults: Probe,
     pub move_pages: Probe,
 }
 
@@ -66,9 +66,9 @@ impl Probes {
         Self {
             hardware_events: Probe::of(sys::perf_event(sys::HARDWARE)),
             software_events: Probe::of(sys::perf_event(sys::SOFTWARE)),
-            userfaultfd: Probe::of(sys::userfaultfd(false)),
-            userfaultfd_user_mode: Probe::of(sys::userfaultfd(true)),
+            userfaultfd: Probe::of(sys::userfaultfd()),
             userfaultfd_move: Probe::of(sys::userfaultfd_move()),
+            hint_faults: Probe::of(sys::hint_faults()),
             move_pages: Probe::of(sys::move_pages()),
         }
     }

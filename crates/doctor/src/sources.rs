@@ -7,7 +7,6 @@ use super::facts::{Facts, HIDDEN};
 use super::finding::{Area, Checked, Finding, Remedy, settled};
 use super::probes::Probe;
 use super::rights::Capability;
-use super::sysctls::{self, USERFAULTFD};
 
 const BITMAP: &str = "/sys/kernel/mm/page_idle/bitmap";
 
@@ -54,40 +53,36 @@ fn virtual_pmu(facts: &Facts<'_>) -> Option<Finding> {
     })
 }
 
+/// Checks whether the program that Isotherm starts may open what its agent needs, as it has no more rights.
 fn hint_faults(facts: &Facts<'_>) -> Finding {
     let topic = Area::Sources.topic("source-hint-faults");
     let lost = "the best source without a PMU, by libisotherm.so inside programs";
     let missing = |meaning: &str, remedy| topic.missing(meaning, lost, remedy);
-    let (probes, permit) = (facts.probes, Remedy::sysctl(USERFAULTFD, 1));
-    let unfiltered = !facts.rights.seccomp;
+    let refused = |probe: Probe| {
+        let fix = "start the container with --security-opt seccomp=unconfined, or a profile that permits \
+                   userfaultfd";
+        missing(&format!("userfaultfd is refused: {}", probe.reason()), Remedy::advice(fix))
+    };
+    let (probes, rights) = (facts.probes, &facts.rights);
+    if facts.rights_error.is_some() {
+        return topic.unknown("cannot read /proc/self");
+    }
     match (probes.userfaultfd, probes.userfaultfd_move) {
         (Probe::Untried, _) => topic.unknown("userfaultfd was not tried"),
-        (refused, _) if unfiltered && refused.is_unsupported() => {
+        (probe, _) if probe.is_unsupported() && !rights.seccomp => {
             missing("the kernel has no userfaultfd", Remedy::option("CONFIG_USERFAULTFD=y"))
         }
-        (_, refused) if unfiltered && refused.is_unsupported() => {
+        (probe @ Probe::Fails(_), _) => refused(probe),
+        (_, Probe::Fails(_)) => {
             missing("the kernel's userfaultfd cannot move pages", Remedy::advice("Linux 6.8 or later"))
         }
-        (Probe::Works, _) if programs_may_use(facts) => {
-            topic.ok("by libisotherm.so inside programs, with userfaultfd")
-        }
-        _ if facts.userfaultfd_device().is_ok() => {
-            topic.ok("by libisotherm.so inside programs, with /dev/userfaultfd")
-        }
-        (Probe::Works, _) => {
-            missing("programs that Isotherm starts may not handle faults inside system calls", permit)
-        }
-        (refused, _) => {
-            let reason = refused.reason();
-            missing(&format!("userfaultfd may not handle faults inside system calls: {reason}"), permit)
-        }
+        _ if !rights.passes_on(Capability::SysPtrace) => missing(
+            "programs that Isotherm starts need CAP_SYS_PTRACE",
+            facts.give(Capability::SysPtrace, "SYS_PTRACE", Remedy::as_root()),
+        ),
+        _ if probes.hint_faults.fails() => refused(probes.hint_faults),
+        _ => topic.ok("by libisotherm.so inside programs, with userfaultfd"),
     }
-}
-
-/// Whether programs may use userfaultfd too, not only this process.
-fn programs_may_use(facts: &Facts<'_>) -> bool {
-    let for_all = sysctls::value(facts, USERFAULTFD).is_ok_and(|value| value.is_some_and(|value| value != 0));
-    for_all || facts.rights.passes_on(Capability::SysPtrace)
 }
 
 fn accessed_bits(facts: &Facts<'_>) -> Finding {

@@ -1,16 +1,11 @@
 //! Checks of settings below `/proc/sys` (`Documentation/admin-guide/sysctl`).
 
-use std::io::ErrorKind;
-
 use isotherm_linux::LinuxError;
 
-use super::facts::{Facts, USERFAULTFD_DEVICE};
+use super::facts::Facts;
 use super::finding::{Area, Checked, Finding, Remedy, Topic, settled};
-use super::probes::Probe;
-use super::rights::Capability;
 
 pub(super) const PARANOID: &str = "kernel.perf_event_paranoid";
-pub(super) const USERFAULTFD: &str = "vm.unprivileged_userfaultfd";
 const PTRACE: &str = "kernel.yama.ptrace_scope";
 
 /// Setting that costs a run something below a limit.
@@ -43,7 +38,7 @@ const FLOORS: [Floor; 4] = [
 pub(super) fn examine(facts: &Facts<'_>) -> Vec<Finding> {
     let mut findings = vec![settled(paranoid(facts))];
     findings.extend(FLOORS.iter().map(|floor| settled(at_least(facts, floor))));
-    findings.extend([userfaultfd(facts), Ok(device(facts)), ptrace_scope(facts)].map(settled));
+    findings.push(settled(ptrace_scope(facts)));
     findings
 }
 
@@ -89,40 +84,6 @@ fn paranoid(facts: &Facts<'_>) -> Checked {
         }
         _ => topic.missing(meaning, "all PMU samples and counters", set(1)),
     })
-}
-
-/// Checks that faults inside system calls can be handled by any way.
-fn userfaultfd(facts: &Facts<'_>) -> Checked {
-    let topic = Area::Sources.topic("unprivileged-userfaultfd");
-    let value = read(facts, topic, USERFAULTFD)?;
-    let meaning = format!("{USERFAULTFD} is {value}");
-    if value != 0 || facts.rights.passes_on(Capability::SysPtrace) {
-        return Ok(topic.ok(meaning));
-    }
-    if facts.userfaultfd_device().is_ok() {
-        return Ok(topic.ok(format!("{meaning}, and {USERFAULTFD_DEVICE} replaces it")));
-    }
-    let lost = "hint faults, for users without CAP_SYS_PTRACE";
-    Ok(topic.warning(meaning, lost, Remedy::sysctl(USERFAULTFD, 1)))
-}
-
-fn device(facts: &Facts<'_>) -> Finding {
-    let topic = Area::Sources.topic("dev-userfaultfd");
-    let lost = "hint faults for chosen users, by permissions of a file";
-    match facts.userfaultfd_device() {
-        Ok(()) => topic.ok(format!("{USERFAULTFD_DEVICE} can be opened")),
-        Err(_) if facts.probes.userfaultfd == Probe::Works => {
-            topic.ok(format!("{USERFAULTFD_DEVICE} cannot be opened, and is not needed"))
-        }
-        Err(error) if error.kind() == ErrorKind::NotFound => {
-            let remedy = Remedy::option("CONFIG_USERFAULTFD=y (Linux 6.1 or later)");
-            topic.missing(format!("there is no {USERFAULTFD_DEVICE}"), lost, remedy)
-        }
-        Err(error) => {
-            let remedy = Remedy::Command(format!("sudo setfacl -m u:$USER:rw {USERFAULTFD_DEVICE}"));
-            topic.missing(format!("cannot open {USERFAULTFD_DEVICE}: {error}"), lost, remedy)
-        }
-    }
 }
 
 /// Reports Yama's setting, which restricts attaching and not the reading that Isotherm does.

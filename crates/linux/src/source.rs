@@ -51,12 +51,16 @@ pub struct SourceStatistics {
     pub throttled: u64,
     /// Accesses dropped because they lay outside followed memory or could not be decoded.
     pub foreign: u64,
-    /// Processor time that the source took beside the engine's thread, such as agents inside programs.
+    /// Processor time that the source took beside the engine's thread, such as agents of programs.
     pub agent_cpu: Nanos,
     /// Time that the program's own threads lost to the source, as far as known.
     pub program_time: Nanos,
     /// Memory that the source occupies, including ring buffers.
     pub memory: Bytes,
+    /// Present memory that the source can observe and that it cannot, as of its last look at each program;
+    /// both 0 where it observes all, or does not tell.
+    pub observable: Bytes,
+    pub left_out: Bytes,
 }
 
 /// Learns which memory programs access. The host calls [`Self::follow`] for each process, [`Self::request`]

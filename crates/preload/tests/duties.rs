@@ -150,10 +150,11 @@ fn short_threads_do_not_end_sampling() {
     let pid = run.pid();
     let addresses: Vec<u64> = (0..256).map(|page| start + page * 4096).collect();
     let mut status = None;
-    let (mut before, mut since) = (0, 0);
+    let (mut before, mut since, mut looks) = (0, 0, 0);
     run.drain_until(|run| {
         run.source.arm(pid, &addresses).expect("to arm");
         let armed = run.source.counted().armed;
+        looks += 1;
         (before, since) = if armed > before { (armed, 0) } else { (before, since + 1) };
         status = run.child.try_wait().expect("a child");
         status.is_some()
@@ -161,7 +162,9 @@ fn short_threads_do_not_end_sampling() {
     let refusal = run.refusal();
     let ended = run.finish();
     assert!(ended.status.success() && ended.output == "ok\n", "{} '{}'", ended.status, ended.output);
-    assert!(refusal.is_none() && since < 500, "{refusal:?}, nothing armed in the last {since} looks");
+    let told = format!("{refusal:?}, {before} armed, nothing in the last {since} of {looks} looks");
+    println!("{told}");
+    assert!(refusal.is_none() && 8 * since < looks, "{told}");
 }
 
 /// The agent's process is killed while it holds pages: the program must not go on without them.

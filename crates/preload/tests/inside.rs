@@ -44,15 +44,13 @@ fn summary(path: &Path) -> Value {
     serde_json::from_str(&std::fs::read_to_string(path).expect("a summary")).expect("JSON")
 }
 
-/// Returns whether programs may use userfaultfd for faults in system calls; prints a line if not.
+/// Returns whether programs may open what hint faults need; prints a line if not.
 fn hint_faults_work() -> bool {
-    let read = |path| std::fs::read_to_string(path).unwrap_or_default();
-    let root = read("/proc/self/status").lines().any(|line| line.starts_with("Uid:\t0\t"));
-    let works = root || read("/proc/sys/vm/unprivileged_userfaultfd").trim() == "1";
-    if !works {
-        println!("skipped: neither root nor vm.unprivileged_userfaultfd=1");
+    let opened = isotherm_linux::sys::probe::hint_faults();
+    if let Err(error) = &opened {
+        println!("skipped: no hint faults here, which need CAP_SYS_PTRACE: {error}");
     }
-    works
+    opened.is_ok()
 }
 
 fn installed(name: &str) -> bool {

@@ -51,7 +51,7 @@ fn it_fits_a_terminal() {
         let widest =
             shown.lines().filter(|line| !line.starts_with("warning")).map(|line| line.chars().count());
         assert!(widest.max() <= Some(80), "{shown}");
-        assert!(shown.lines().count() <= 16, "{shown}");
+        assert!(shown.lines().count() <= 17, "{shown}");
         assert!(!shown.contains("NaN") && !shown.contains("inf"), "{shown}");
     }
 }
@@ -108,6 +108,18 @@ fn memory_that_fits_the_fast_tier_is_told() {
     result.summary.tiers[0].capacity_bytes = result.summary.footprint_bytes;
     assert!(live_text(&result).contains("fits the fast tier"));
     assert!(live_html(&result).contains("fits the fast tier"));
+}
+
+#[test]
+fn memory_that_hint_faults_leave_out_is_told() {
+    let mut result = live();
+    let told = "3.1 % of memory (files, shared memory, stacks, libraries)";
+    assert!(live_text(&result).contains(told) && live_html(&result).contains(told));
+    assert_eq!(serialised(&result)["sources"][0]["left_out_share"], 0.031);
+    for nothing in [Some(0.0), None] {
+        result.summary.sources[0].left_out_share = nothing;
+        assert!(!live_text(&result).contains("left out") && !live_html(&result).contains("left out"));
+    }
 }
 
 #[test]

@@ -211,6 +211,35 @@ fn the_hot_sets_of_two_programs_are_found_side_by_side() {
     panic!("the planted hot sets were not found");
 }
 
+/// Memory that hint faults cannot observe was left out and not told; stacks counted as observed.
+#[test]
+fn memory_that_hint_faults_leave_out_is_in_the_summary() {
+    if !hint_faults_work() {
+        return;
+    }
+    let folder = Folder::new();
+    let (summary, page, program) =
+        (folder.at("summary.json"), folder.at("page.html"), folder.compile("shared"));
+    let run = ["run", "--shadow", "--source", "hint-faults", "--overhead", "10%", "--summary", &summary];
+    for seconds in ["3", "15", "30"] {
+        let ran = isotherm(&[&run[..], &["--report", &page, "--", &program, seconds]].concat());
+        assert_eq!(ran.code, Some(0), "{}", ran.err);
+        let source = &read(&summary)["sources"][0];
+        assert_eq!(source["name"], "hint-faults");
+        // 16 MiB are shared and 8 MiB a stack, of 32 MiB and up to 10 MiB of libraries. The last look may
+        // have been before they were in use.
+        let Some(share) = source["left_out_share"].as_f64() else { continue };
+        eprintln!("{:.1} % left out", 100.0 * share);
+        if (0.70..0.85).contains(&share) {
+            let line = format!("{:.1} % of memory (files, shared memory, stacks, libraries)", 100.0 * share);
+            assert!(ran.err.contains(&format!("\nleft out     {line}\n")), "{}", ran.err);
+            assert!(std::fs::read_to_string(&page).expect("a page").contains(&line));
+            return;
+        }
+    }
+    panic!("the share was wrong at every length");
+}
+
 /// Returns a command with about `times` seconds of work.
 fn work(name: &str, times: u32) -> [String; 3] {
     let (option, text) = match name {

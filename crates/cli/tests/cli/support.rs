@@ -118,15 +118,13 @@ pub(crate) fn data(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli/data").join(name)
 }
 
-/// Whether programs may use userfaultfd for faults in system calls; reports it if not.
+/// Whether programs may open what hint faults need; reports it if not.
 pub(crate) fn hint_faults_work() -> bool {
-    let read = |path| std::fs::read_to_string(path).unwrap_or_default();
-    let root = read("/proc/self/status").lines().any(|line| line.starts_with("Uid:\t0\t"));
-    let works = root || read("/proc/sys/vm/unprivileged_userfaultfd").trim() == "1";
-    if !works {
-        eprintln!("skipped: neither root nor vm.unprivileged_userfaultfd=1");
+    let opened = isotherm_linux::sys::probe::hint_faults();
+    if let Err(error) = &opened {
+        eprintln!("skipped: no hint faults here, which need CAP_SYS_PTRACE: {error}");
     }
-    works
+    opened.is_ok()
 }
 
 /// Runs a program in shadow mode and writes its summary to `summary`.

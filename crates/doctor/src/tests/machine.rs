@@ -27,8 +27,6 @@ file proc/sys/kernel/perf_cpu_time_max_percent 25
 file proc/sys/kernel/numa_balancing 0
 file proc/sys/kernel/yama/ptrace_scope 1
 file proc/sys/vm/max_map_count 65530
-file proc/sys/vm/unprivileged_userfaultfd 0
-file dev/userfaultfd
 file sys/fs/cgroup/cgroup.controllers cpu memory io
 file sys/fs/cgroup/user.slice/a.scope/memory.reclaim
 file sys/devices/system/node/node0/reclaim
@@ -44,8 +42,8 @@ pub(super) const WORKING: Probes = Probes {
     hardware_events: Probe::Works,
     software_events: Probe::Works,
     userfaultfd: Probe::Works,
-    userfaultfd_user_mode: Probe::Works,
     userfaultfd_move: Probe::Works,
+    hint_faults: Probe::Works,
     move_pages: Probe::Works,
 };
 

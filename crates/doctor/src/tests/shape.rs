@@ -46,8 +46,8 @@ fn findings_of_good_and_bad_machines_are_complete_and_readable() {
         hardware_events: denied,
         software_events: denied,
         userfaultfd: denied,
-        userfaultfd_user_mode: denied,
         userfaultfd_move: denied,
+        hint_faults: denied,
         move_pages: denied,
     };
     let bad = "

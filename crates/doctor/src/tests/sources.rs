@@ -54,7 +54,6 @@ fn settings() {
                 "expected a whole number, found 'lots'",
                 "",
             ),
-            ("without dev/userfaultfd", "dev-userfaultfd", Ok, "and is not needed", ""),
             ("without proc/sys/kernel/yama", "yama-ptrace-scope", Ok, "no Yama", ""),
         ],
     );
@@ -149,39 +148,63 @@ fn sampling_depends_on_processor_and_kernel() {
     check(&findings(unbuilt, &absent), (unbuilt, name, Missing, "no perf events", "CONFIG_PERF_EVENTS=y"));
 }
 
+/// A setting or a device that permits userfaultfd does not permit events of forks.
+#[test]
+fn hint_faults_need_a_capability_that_programs_get_too() {
+    use State::{Missing, Ok, Unknown};
+    let name = "source-hint-faults";
+    let needed = "programs that Isotherm starts need CAP_SYS_PTRACE";
+    let root = "sudo isotherm run -- PROGRAM";
+    let all = "CapEff: 000001ffffffffff\\nCapBnd: 000001ffffffffff";
+    let user = format!("file proc/self/status Uid: 1000 1000 1000 1000\\n{all}\\nCapAmb: ");
+    let (by_setcap, ambient) = (format!("{user}0").leak(), format!("{user}80000").leak());
+    let bounded = "file proc/self/status Uid: 0 0 0 0\\nCapEff: 0\\nCapBnd: 000001fffff7ffff";
+    let container = "file proc/self/uid_map 0 1000 1";
+    check_all(
+        &WORKING,
+        &[
+            ("", name, Ok, "with userfaultfd", ""),
+            (UNPRIVILEGED, name, Missing, needed, root),
+            (by_setcap, name, Missing, needed, root),
+            (ambient, name, Ok, "with userfaultfd", ""),
+            (
+                bounded,
+                name,
+                Missing,
+                needed,
+                "the bounding set excludes it: start the container with --cap-add=SYS_PTRACE",
+            ),
+            (
+                container,
+                name,
+                Missing,
+                needed,
+                "run Isotherm outside this user namespace, or add the capability to the container",
+            ),
+            ("without proc/self/status", name, Unknown, "cannot read /proc/self", ""),
+        ],
+    );
+    let denied = Probes { hint_faults: Probe::Fails(EPERM), ..WORKING };
+    check(&findings(UNPRIVILEGED, &denied), ("EPERM", name, Missing, needed, root));
+    let filtered = "file proc/self/status Uid: 0 0 0 0\\nCapEff: 000001ffffffffff\\nCapBnd: 000001ffffffffff\\nSeccomp: 2";
+    let profile =
+        "start the container with --security-opt seccomp=unconfined, or a profile that permits userfaultfd";
+    for error in [EPERM, ENOSYS] {
+        let probe = Probe::Fails(error);
+        let refused = Probes { userfaultfd: probe, userfaultfd_move: probe, hint_faults: probe, ..WORKING };
+        check(&findings(filtered, &refused), (filtered, name, Missing, "userfaultfd is refused", profile));
+    }
+    check(&findings("", &denied), ("a module", name, Missing, "userfaultfd is refused", profile));
+    let none = Probe::Fails(ENOSYS);
+    let unbuilt = Probes { userfaultfd: none, userfaultfd_move: none, hint_faults: none, ..WORKING };
+    check(&findings("", &unbuilt), ("ENOSYS", name, Missing, "no userfaultfd", "CONFIG_USERFAULTFD=y"));
+    let old = Probes { userfaultfd_move: none, hint_faults: none, ..WORKING };
+    check(&findings("", &old), ("old", name, Missing, "cannot move pages", "Linux 6.8 or later"));
+}
+
 #[test]
 fn sources_in_software() {
-    use State::{Missing, Warning};
-    let refused = Probe::Fails(EPERM);
-    let denied = Probes { userfaultfd: refused, ..WORKING };
-    let name = "source-hint-faults";
-    let permit = "sysctl -w vm.unprivileged_userfaultfd=1";
-    let no_device = format!("{UNPRIVILEGED}\nwithout dev/userfaultfd").leak();
-    check(&findings("", &denied), ("EPERM", name, State::Ok, "with /dev/userfaultfd", ""));
-    check(
-        &findings(no_device, &denied),
-        (no_device, name, Missing, "may not handle faults inside system calls", permit),
-    );
-    let kconfig = "CONFIG_USERFAULTFD=y (Linux 6.1 or later)";
-    check(
-        &findings(no_device, &denied),
-        (no_device, "dev-userfaultfd", Missing, "no /dev/userfaultfd", kconfig),
-    );
-    check(&findings(no_device, &denied), (no_device, "unprivileged-userfaultfd", Warning, "is 0", permit));
-    let granted = "file proc/self/status Uid: 1000 1000 1000 1000\\nCapEff: 000001ffffffffff\\nCapBnd: 000001ffffffffff\\nCapAmb: 0";
-    let by_setcap = format!("{granted}\nwithout dev/userfaultfd").leak();
-    check(
-        &findings(by_setcap, &WORKING),
-        (by_setcap, name, Missing, "programs that Isotherm starts may not", permit),
-    );
-    let ambient = by_setcap.replace("CapAmb: 0", "CapAmb: 0000000000080000").leak();
-    check(&findings(ambient, &WORKING), (ambient, name, State::Ok, "with userfaultfd", ""));
-    let none = Probe::Fails(ENOSYS);
-    let unbuilt =
-        Probes { userfaultfd: none, userfaultfd_user_mode: none, userfaultfd_move: none, ..WORKING };
-    check(&findings("", &unbuilt), ("ENOSYS", name, Missing, "no userfaultfd", "CONFIG_USERFAULTFD=y"));
-    let old = Probes { userfaultfd_move: none, ..WORKING };
-    check(&findings("", &old), ("old", name, Missing, "cannot move pages", "Linux 6.8 or later"));
+    use State::Missing;
     check_all(
         &WORKING,
         &[

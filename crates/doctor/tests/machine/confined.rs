@@ -138,7 +138,6 @@ fn settings() -> BTreeMap<String, String> {
         "/proc/sys/kernel/perf_event_max_sample_rate",
         "/proc/sys/kernel/perf_event_mlock_kb",
         "/proc/sys/kernel/numa_balancing",
-        "/proc/sys/vm/unprivileged_userfaultfd",
         "/proc/sys/vm/max_map_count",
         "/sys/kernel/mm/numa/demotion_enabled",
         "/sys/kernel/mm/lru_gen/enabled",

@@ -230,7 +230,8 @@ impl<'a> Agent<'a> {
             self.next_forgetting = (2 * kept).max(64);
         }
         let (maps, presence) = (&mechanism.maps, &mechanism.presence);
-        let shares = pass.begin(maps, presence, &mut self.random, window, |range| mechanism.is_own(range));
+        let own = |range| mechanism.is_own(range);
+        let shares = pass.begin(maps, presence, &mut self.random, window, own, gate::Arming::allowed);
         self.link.shared().set(Counter::MayBeArmed, shares.may_be_armed);
         self.link.shared().set(Counter::LeftOut, shares.left_out);
         let taken = clock::thread_cpu().0 - cpu;

@@ -237,7 +237,10 @@ pub(super) fn fuzz(hello: &[u8], words: &[(u16, u64)]) -> Report {
     let (shared, file) = SharedValue::<Shared>::create().expect("a memory file");
     let theirs = SharedWords::new(&file.into(), size_of::<Shared>()).expect("mapped");
     let (socket, _) = UnixStream::pair().expect("sockets");
-    let mut connection = Connection { socket, shared, waiting: VecDeque::new(), refused: false };
+    let program = pidfd_open(Pid(std::process::id())).expect("this process");
+    let (waiting, _userfault) = (VecDeque::new(), None);
+    let mut connection =
+        Connection { socket, program, _userfault, shared, waiting, refused: false, silent: false };
     connection.configure(&HintFaultOptions::default());
     let mut total = Report::default();
     for half in words.chunks(words.len().div_ceil(2).max(1)) {

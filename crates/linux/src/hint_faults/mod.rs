@@ -4,11 +4,17 @@
 //!
 //! # Mechanism
 //!
-//! The agent, a thread in the program (`libisotherm.so`), *arms* windows of present pages: it moves them,
-//! with `UFFDIO_MOVE` (Linux 6.8), to a hidden *store* in the same address space. The next access, from user
-//! mode or inside of a system call, waits in the kernel until the agent has moved the page back and recorded
-//! the access. After the *window time* untouched pages are moved back. Nothing is copied, system calls do not
-//! fail (as with `PROT_NONE`), and no signal handler is needed.
+//! The agent *arms* windows of present pages: it moves them, with `UFFDIO_MOVE` (Linux 6.8), to a hidden
+//! *store* in the same address space. The next access, from user mode or inside of a system call, waits in
+//! the kernel until the agent has moved the page back and recorded the access. After the *window time*
+//! untouched pages are moved back. Nothing is copied, system calls do not fail (as with `PROT_NONE`), and no
+//! signal handler is needed.
+//!
+//! The agent is a process, `isotherm-agent`, that `libisotherm.so` starts in the program and that shares its
+//! memory and nothing else ([`crate::sys::companion`]). So the program keeps one thread where it has one, and
+//! finds no child: `unshare`, `setns` and system call filters for all threads (`TSYNC`) do not meet the
+//! agent. It has descriptors of its own, blocks signals, ends with the program, and confines itself to some
+//! 25 system calls (seccomp), for it keeps the rights that the program had at its start.
 //!
 //! # What a sample means
 //!
@@ -32,37 +38,47 @@
 //! # What the program may do meanwhile
 //!
 //! - *fork* puts everything back first (`pthread_atfork`, [`gate`]); the child has an agent of its own after
-//!   50 ms. A raw `clone` is told by the kernel where `CAP_SYS_PTRACE` is held: the child then gets copies of
-//!   armed pages. **Without that capability a child made by a raw system call, by `_Fork` or by `clone(3)`
-//!   finds zeros in pages armed at that moment.**
-//! - `munmap`, `mremap`, `MAP_FIXED`, `MADV_DONTNEED` and `MADV_FREE` arrive as events; `mprotect` and
-//!   `mlock` make the agent copy what it cannot move. Guards and `MADV_WIPEONFORK` raise no event: the
-//!   library wraps `madvise`, so that they are set while nothing is armed; **set by a raw system call on
-//!   armed pages, they have no effect on those**.
+//!   50 ms. Of a child by a raw system call, by `_Fork` or by `clone(3)` the kernel tells: it gets copies of
+//!   the pages that were armed at that moment, also where it changes its mappings meanwhile ([`child`]).
+//! - `munmap`, `MAP_FIXED`, `MADV_DONTNEED` and `MADV_FREE` arrive as events; `mprotect` and `mlock` make the
+//!   agent copy what it cannot move. The library wraps calls that raise no event or fail on registered
+//!   memory: `mremap`, guards (`MADV_GUARD_INSTALL`) and `UFFDIO_REGISTER` are made while nothing is armed.
+//!   **A program that makes these calls by the processor's instruction, past the C library, gets what the
+//!   kernel does on armed pages: guards have no effect, a move over several mappings and a registration may
+//!   be refused.**
 //! - Huge pages are moved in whole, by the page table's entry; the kernel splits large folios of other sizes.
-//! - Only private, anonymous, writable and not executable mappings are armed; never the main stack, threads'
-//!   stacks and control blocks ([`gate`] says why), variables of the C library, memory of the agent, or pages
-//!   that are pinned, shared with a child, or registered with a userfaultfd of the program's own.
-//! - Threads made by a raw `clone` that ask for their number to be cleared in memory that is armed
-//!   (`CLEARTID`) are not told; nor are robust mutexes in private memory released if their page is armed when
-//!   their owner dies.
-//! - A debugger that reads armed pages through `ptrace` or `/proc/PID/mem` gets an error for those; core
-//!   dumps and counts of pages find them in the store ([`crate::source::AccessSource::hidden`]).
-//! - As in any program with threads, `unshare(CLONE_NEWUSER)` and `setns` of such namespaces fail. A seccomp
-//!   filter laid over all threads (`TSYNC`) must allow the agent's calls: `ioctl`, `read`, `pread64`,
-//!   `ppoll`, `clock_gettime`, `recvfrom`, `nanosleep`, `madvise`.
-//! - `mlockall` ends the agent. When the engine goes, even by SIGKILL, it puts everything back and ends.
+//! - Only private, anonymous, writable and not executable mappings are armed; never variables of the C
+//!   library, memory of the agent, or pages that are pinned or shared with a child. When a thread ends, the
+//!   kernel does not wait for missing pages, so excluded are stacks with their control blocks, pages with a
+//!   robust mutex (those that processes share lie in shared memory) and pages with a word that the kernel
+//!   clears (`CLONE_CHILD_CLEARTID`). So are pages that the program registers with a userfaultfd of its own,
+//!   and those with `MADV_WIPEONFORK`. [`AccessSource::statistics`] tells how much is left out.
+//! - A debugger that reads an armed page through `ptrace` or `/proc/PID/mem` gets an error for it (EIO). In
+//!   core dumps it reads as zeros, and its contents are in the store. Counts of pages find them there too
+//!   ([`AccessSource::hidden`]).
+//! - `mlockall`, more than 16,000 threads at a time, a list of robust mutexes that the C library does not
+//!   know, and a main thread that leaves its process end the agent, with everything back. Children of a
+//!   program that filters its system calls get no agent.
+//! - When the engine goes, even by SIGKILL, the agent puts everything back and ends. Should the agent be
+//!   killed while it holds pages, threads that touch them wait, since the engine keeps the userfaultfd open,
+//!   and the engine kills the program: it does not go on without its memory. **If both are killed at the same
+//!   time, the program finds zeros.**
 //!
 //! # Permission
 //!
-//! Faults inside of system calls need `CAP_SYS_PTRACE`, `vm.unprivileged_userfaultfd=1` or access to
-//! `/dev/userfaultfd`; without, nothing is ever armed, and [`HintFaultSource::refusals`] names the remedy.
+//! Linux tells of forks, and serves faults inside of system calls, with `CAP_SYS_PTRACE` outside of user
+//! namespaces. The program must have it when it starts: as root, or as an ambient capability. Neither
+//! `vm.unprivileged_userfaultfd` nor `/dev/userfaultfd` stand for it. Without, nothing is ever armed, and
+//! [`HintFaultSource::refusals`] names the remedy.
 //!
 //! # Parts
 //!
 //! [`agent`] is the loop; [`mechanism`] arms and disarms, with [`window`], [`store`] and [`mappings`];
 //! [`pass`] chooses; [`pace`] bounds; [`link`] and [`connection`] are the two ends of [`protocol`];
 //! [`source`] is the engine's side.
+//!
+//! [`AccessSource::statistics`]: crate::source::AccessSource::statistics
+//! [`AccessSource::hidden`]: crate::source::AccessSource::hidden
 #![allow(rustdoc::private_intra_doc_links)]
 
 mod agent;

@@ -22,11 +22,12 @@ pub(super) struct Candidate {
     pub(super) huge: bool,
 }
 
-/// Present pages of the program.
+/// Present pages of the program; those that are the agent's alone are in neither number.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Shares {
     pub(super) may_be_armed: u64,
-    /// Of files, shared, of libraries the agent uses, or the agent's own.
+    /// Of files, shared, executable or protected, of libraries that the agent uses, or excluded by the
+    /// [gate](super::gate).
     pub(super) left_out: u64,
 }
 
@@ -52,24 +53,35 @@ impl Pass {
         Some(Candidate { start: word & !(PAGE - 1), pages: word & 0x3ff, huge: word & HUGE_FLAG != 0 })
     }
 
-    /// Scans all memory but the mappings that `excluded` names; returns how much may be armed.
+    /// Scans all memory but the agent's `own`; returns how much may be armed. `allowed` finds the first part
+    /// of a range that may be, or an empty one at its end.
     pub(super) fn begin(
         &mut self,
         maps: &Maps,
         presence: &Presence,
         random: &mut Random,
         window: u64,
-        excluded: impl Fn(Range64) -> bool,
+        own: impl Fn(Range64) -> bool,
+        allowed: impl Fn(Range64) -> Range64,
     ) -> Shares {
         (self.kept, self.next, self.seen) = (0, 0, 0);
         let mut shares = Shares::default();
         let phase = random.below(window) * PAGE;
         let mut buffer = std::mem::replace(&mut self.buffer, [0; BUFFER]);
         maps.walk(&mut buffer, |mapping| {
-            if mapping.plain && !mapping.library && !excluded(mapping.range) {
-                shares.may_be_armed += self.add(mapping.range, presence, random, window * PAGE, phase);
-            } else {
-                shares.left_out += presence.count(mapping.range);
+            let mut rest = mapping.range;
+            if !mapping.library && own(rest) {
+                return true;
+            }
+            if mapping.library || !mapping.plain {
+                shares.left_out += presence.count(rest);
+                return true;
+            }
+            while rest.length() > 0 {
+                let part = allowed(rest);
+                shares.left_out += presence.count(Range64 { start: rest.start, end: part.start });
+                shares.may_be_armed += self.add(part, presence, random, window * PAGE, phase);
+                rest.start = part.end;
             }
             true
         });
@@ -185,9 +197,37 @@ mod tests {
         let memory = vec![1u8; 8 << 20];
         let page = (memory.as_ptr() as u64 + 100 * PAGE) & !(PAGE - 1);
         let mut pass = pass();
-        pass.begin(&maps, &presence, &mut Random(7), 32, |_| false);
+        pass.begin(&maps, &presence, &mut Random(7), 32, |_| false, |range| range);
         assert!(pages_of(&mut pass).binary_search(&page).is_ok());
-        pass.begin(&maps, &presence, &mut Random(7), 32, |range| range.contains(page));
+        pass.begin(&maps, &presence, &mut Random(7), 32, |range| range.contains(page), |range| range);
         assert!(pages_of(&mut pass).binary_search(&page).is_err());
+    }
+
+    /// Threads' stacks counted as memory that may be armed, and the agent's own as left out.
+    #[test]
+    fn what_is_excluded_is_left_out_and_what_is_the_agents_is_not() {
+        const EXCLUDED: u64 = 4096;
+        let (maps, presence) = (Maps::open().unwrap(), Presence::open().unwrap());
+        let memory = vec![1u8; 32 << 20];
+        let start = (memory.as_ptr() as u64).next_multiple_of(PAGE);
+        let stack = Range64::new(start + 64 * PAGE, EXCLUDED * PAGE);
+        let allowed = |range: Range64| match range {
+            _ if stack.contains(range.start) => Range64 { start: stack.end, end: range.end },
+            _ if range.contains(stack.start) => Range64 { start: range.start, end: stack.start },
+            _ => range,
+        };
+        let mut pass = pass();
+        let mut shares = |own: &dyn Fn(Range64) -> bool, allowed: &dyn Fn(Range64) -> Range64| {
+            let shares = pass.begin(&maps, &presence, &mut Random(7), 32, own, allowed);
+            (shares, pages_of(&mut pass))
+        };
+        // Other tests change other memory, and libraries are left out in any case.
+        let elsewhere = |range: Range64| !range.contains(start);
+        let (whole, _) = shares(&elsewhere, &|range| range);
+        let (parts, pages) = shares(&elsewhere, &allowed);
+        assert!(pages.contains(&start) && pages.iter().all(|page| !stack.contains(*page)));
+        assert!(parts.left_out >= whole.left_out + EXCLUDED - 500, "{whole:?} {parts:?}");
+        let (none, pages) = shares(&|_| true, &|range| range);
+        assert!((none.may_be_armed, pages.len()) == (0, 0) && none.left_out < 500 + whole.left_out);
     }
 }

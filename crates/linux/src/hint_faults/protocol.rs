@@ -47,7 +47,7 @@ pub(super) enum State {
     Waiting = 0,
     /// It samples, or would.
     Ready = 1,
-    /// userfaultfd is not permitted for kernel-mode faults.
+    /// userfaultfd is not permitted for kernel-mode faults and events of forks.
     NotPermitted = 2,
     /// The kernel is older than Linux 6.8, or `/proc` is missing.
     Unsupported = 3,
@@ -85,8 +85,8 @@ impl State {
         match self {
             Self::Waiting | Self::Ready | Self::Ended => None,
             Self::NotPermitted => Some(
-                "hint faults need userfaultfd for faults in system calls and to be told of forks: grant the \
-                 program CAP_SYS_PTRACE, or take another source",
+                "hint faults need CAP_SYS_PTRACE, and userfaultfd where system calls are filtered: grant the \
+                 program both, or take another source",
             ),
             Self::Unsupported => {
                 Some("hint faults need userfaultfd with UFFDIO_MOVE (Linux 6.8 or newer) and a mounted /proc")
@@ -163,7 +163,7 @@ pub(super) enum Counter {
     FaultCost,
     /// Requests to arm a page that were refused.
     Refused,
-    /// Present pages of the last pass that may be armed, and all others.
+    /// Present pages of the last pass that may be armed, and all others but the agent's own.
     MayBeArmed,
     LeftOut,
 }

@@ -15,6 +15,7 @@ use crate::LinuxError;
 use crate::process::folder::Folder;
 use crate::process::{Pid, socket};
 use crate::source::{Access, AccessSource, Cause, SourceStatistics};
+use crate::sys::pages::PAGE;
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct HintFaultStatistics {
@@ -29,9 +30,6 @@ pub struct HintFaultStatistics {
     pub copied: u64,
     /// Requests of policies that were refused: no page there, or none that may be armed.
     pub refused: u64,
-    /// Present pages that may be armed, and all others, as of each agent's last pass.
-    pub may_be_armed: u64,
-    pub left_out: u64,
     /// Longest window time in force.
     pub window_time: Nanos,
     /// Costliest fault in force, as the agents estimate it.
@@ -48,8 +46,6 @@ impl HintFaultStatistics {
         add(&mut self.disturbed, Counter::Disturbed);
         add(&mut self.copied, Counter::Copied);
         add(&mut self.refused, Counter::Refused);
-        add(&mut self.may_be_armed, Counter::MayBeArmed);
-        add(&mut self.left_out, Counter::LeftOut);
         self.window_time = self.window_time.max(Nanos(count(Counter::WindowTime)));
         self.fault_cost = self.fault_cost.max(Nanos(count(Counter::FaultCost)));
     }
@@ -269,6 +265,7 @@ impl AccessSource for HintFaultSource {
         for connection in self.connections.values() {
             total.add(&connection.report());
         }
+        let present = |counter: Counter| Bytes(total.counters[counter as usize].saturating_mul(PAGE));
         SourceStatistics {
             delivered: self.delivered,
             lost: total.lost,
@@ -277,6 +274,8 @@ impl AccessSource for HintFaultSource {
             agent_cpu: Nanos(total.agent_cpu),
             program_time: Nanos(total.program_time),
             memory: Bytes(self.connections.len() as u64 * Connection::MEMORY),
+            observable: present(Counter::MayBeArmed),
+            left_out: present(Counter::LeftOut),
         }
     }
 }

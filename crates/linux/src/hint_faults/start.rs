@@ -1,6 +1,7 @@
 //! Starts the agent: in a program that starts, and in each child that a fork makes.
 
 use std::ffi::OsString;
+use std::io::ErrorKind;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
@@ -20,7 +21,7 @@ use crate::sys::agent::{self as sys, BlockedSignals};
 use crate::sys::companion::Companion;
 use crate::sys::process::pidfd_open;
 use crate::sys::range::Range64;
-use crate::sys::userfaultfd::{Denied, Userfault};
+use crate::sys::userfaultfd::Userfault;
 
 /// Delay of the agent in a child, so that storms of forks stay cheap.
 const CHILD_PAUSE: Duration = Duration::from_millis(50);
@@ -112,9 +113,9 @@ fn spawn(pause: Duration) {
 }
 
 fn open_files() -> Result<[OwnedFd; 3], State> {
-    let userfault = Userfault::open().map_err(|denied| match denied {
-        Denied::Permission => State::NotPermitted,
-        Denied::Unsupported => State::Unsupported,
+    let userfault = Userfault::open().map_err(|error| match error.kind() {
+        ErrorKind::PermissionDenied => State::NotPermitted,
+        _ => State::Unsupported,
     })?;
     let maps = Maps::open().map_err(|_| State::Unsupported)?;
     let presence = Presence::open().map_err(|_| State::Unsupported)?;

@@ -16,6 +16,7 @@ const FILE: &str = "maps";
 /// in the old one holds a copy for a moment.
 const PATIENCE: Duration = Duration::from_millis(500);
 const LOOK: Duration = Duration::from_millis(5);
+const LOOKS: u32 = 3;
 
 /// The right to tier one process, released on drop.
 #[derive(Debug)]
@@ -48,8 +49,12 @@ impl EngineLock {
 }
 
 fn refused(root: &ProcRoot, pid: Pid, file: &File) -> LinuxError {
-    let locks = std::fs::read_to_string(root.path().join("locks")).unwrap_or_default();
-    let holder = match file.metadata().ok().and_then(|file| holder(&locks, file.dev(), file.ino())) {
+    let find = || {
+        let (file, locks) = (file.metadata().ok()?, std::fs::read_to_string(root.path().join("locks")).ok()?);
+        holder(&locks, file.dev(), file.ino())
+    };
+    // A line can be missed while locks above it are freed.
+    let holder = match (0..LOOKS).find_map(|_| find()) {
         Some(holder) if holder == pid => "the program itself, through libisotherm.so".into(),
         Some(holder) => format!("process {}", holder.0),
         None => "another process".into(),

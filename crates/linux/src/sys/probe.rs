@@ -20,12 +20,12 @@ pub fn perf_event(kind: u32) -> io::Result<()> {
     open(&Attr { kind, flags, ..Attr::default() }, 0, -1, Join::Alone).map(drop)
 }
 
-/// Makes a userfaultfd and closes it; without `user_mode` one that handles faults in system calls too.
+/// Asks for userfaultfd, which everybody may use for faults of user mode.
 ///
 /// # Errors
-/// `EPERM` where it is not permitted, `ENOSYS` without userfaultfd.
-pub fn userfaultfd(user_mode: bool) -> io::Result<()> {
-    userfaultfd::create(libc::O_CLOEXEC, user_mode).map(drop)
+/// `ENOSYS` without it; else whatever a system call filter answers.
+pub fn userfaultfd() -> io::Result<()> {
+    userfaultfd::features().map(drop)
 }
 
 /// Asks whether userfaultfd can move pages (`UFFDIO_MOVE`, Linux 6.8).
@@ -33,9 +33,16 @@ pub fn userfaultfd(user_mode: bool) -> io::Result<()> {
 /// # Errors
 /// `ENOSYS` where it cannot; else as [`userfaultfd()`].
 pub fn userfaultfd_move() -> io::Result<()> {
-    let features = userfaultfd::features(&userfaultfd::create(libc::O_CLOEXEC, true)?)?;
-    let moves = features & userfaultfd::FEATURE_MOVE != 0;
+    let moves = userfaultfd::features()? & userfaultfd::FEATURE_MOVE != 0;
     if moves { Ok(()) } else { Err(io::Error::from_raw_os_error(libc::ENOSYS)) }
+}
+
+/// Opens a userfaultfd as the agent of hint faults does, and closes it.
+///
+/// # Errors
+/// `EPERM` without `CAP_SYS_PTRACE`; else as [`userfaultfd_move()`].
+pub fn hint_faults() -> io::Result<()> {
+    userfaultfd::Userfault::open().map(drop)
 }
 
 /// Asks where a page of this process is; fails as `move_pages(2)`.

@@ -2,12 +2,11 @@
 //!
 //! Moving pages is safe in Rust's sense as long as callers move them back before they let anybody in.
 
-use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
 use super::range::Range64;
-use super::{checked, code, errno, owned};
+use super::{errno, owned};
 
 const UFFD_API: u64 = 0xaa;
 const FEATURE_EVENT_FORK: u64 = 1 << 1;
@@ -24,7 +23,6 @@ const NEEDED: u64 = FEATURE_EVENT_FORK
     | FEATURE_THREAD_ID
     | FEATURE_MOVE;
 
-const IOC_NEW: u64 = 0xaa00;
 const IOC_API: u64 = 0xc018_aa3f;
 const IOC_REGISTER: u64 = 0xc020_aa00;
 const IOC_UNREGISTER: u64 = 0x8010_aa01;
@@ -38,6 +36,7 @@ const REGISTER_MODE_MISSING: u64 = 1;
 pub(crate) const MOVE_QUIETLY: u64 = 1;
 /// Skip missing pages.
 pub(crate) const MOVE_ALLOW_HOLES: u64 = 2;
+/// `UFFD_USER_MODE_ONLY`: not for faults inside of system calls; needs no right.
 const USER_MODE_ONLY: libc::c_int = 1;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,31 +79,18 @@ pub(crate) fn decode(raw: RawMessage) -> Message {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Denied {
-    /// Not permitted, or for user-mode faults alone.
-    Permission,
-    /// The kernel has no userfaultfd, or one without moving (before Linux 6.8).
-    Unsupported,
-}
-
 pub(crate) struct Userfault {
     descriptor: OwnedFd,
 }
 
 impl Userfault {
-    /// Opens one that serves kernel-mode faults too and tells of forks.
-    pub(crate) fn open() -> Result<Self, Denied> {
-        Self::open_with(NEEDED).map(Self::from)
-    }
-
-    fn open_with(features: u64) -> Result<OwnedFd, Denied> {
-        let descriptor = create_permitted()?;
-        match call(descriptor.as_raw_fd(), IOC_API, &mut [UFFD_API, features, 0]) {
-            Ok(()) => Ok(descriptor),
-            Err(libc::EPERM) => Err(Denied::Permission),
-            Err(_) => Err(Denied::Unsupported),
-        }
+    /// Opens one that serves kernel-mode faults too and tells of forks: Linux grants both with
+    /// `CAP_SYS_PTRACE` alone. Errors: `EPERM` without it, or whatever a system call filter answers;
+    /// `ENOSYS` without userfaultfd; `EINVAL` where it lacks a feature (moving: Linux 6.8).
+    pub(crate) fn open() -> io::Result<Self> {
+        let descriptor = create(libc::O_CLOEXEC | libc::O_NONBLOCK)?;
+        enable(&descriptor, NEEDED)?;
+        Ok(Self { descriptor })
     }
 
     /// Takes over the descriptor of a [`Message::Fork`].
@@ -175,41 +161,22 @@ impl From<Userfault> for OwnedFd {
     }
 }
 
-/// Makes a userfaultfd; with `user_mode` one that does not handle faults inside of system calls. Errors:
-/// `EPERM` where it is not permitted, `ENOSYS` without userfaultfd.
-pub(super) fn create(flags: libc::c_int, user_mode: bool) -> io::Result<OwnedFd> {
-    let flags = flags | if user_mode { USER_MODE_ONLY } else { 0 };
+fn create(flags: libc::c_int) -> io::Result<OwnedFd> {
     // SAFETY: the call takes flags by value and returns a new descriptor.
     owned(unsafe { libc::syscall(libc::SYS_userfaultfd, flags) })
 }
 
-/// Returns the kernel's features, of a userfaultfd that asked for none yet; `EINVAL` for another version.
-pub(super) fn features(descriptor: &OwnedFd) -> io::Result<u64> {
-    let mut api = [UFFD_API, 0, 0];
-    call(descriptor.as_raw_fd(), IOC_API, &mut api).map_err(io::Error::from_raw_os_error)?;
-    Ok(api[1])
+/// Returns the kernel's features, whether or not this process may use them. Errors: `ENOSYS` without
+/// userfaultfd, or whatever a system call filter answers.
+pub(super) fn features() -> io::Result<u64> {
+    enable(&create(libc::O_CLOEXEC | USER_MODE_ONLY)?, 0)
 }
 
-/// Tries the two ways to a descriptor for kernel-mode faults: the system call and `/dev/userfaultfd`.
-fn create_permitted() -> Result<OwnedFd, Denied> {
-    let flags = libc::O_CLOEXEC | libc::O_NONBLOCK;
-    match create(flags, false).map_err(|error| code(&error)) {
-        Ok(descriptor) => return Ok(descriptor),
-        Err(libc::ENOSYS) => return Err(Denied::Unsupported),
-        Err(_) => {}
-    }
-    if let Ok(device) = File::options().read(true).write(true).open("/dev/userfaultfd") {
-        // SAFETY: the call takes flags by value and returns a new descriptor.
-        let made = checked(unsafe { libc::ioctl(device.as_raw_fd(), IOC_NEW as _, flags) });
-        if let Ok(descriptor) = made.and_then(|raw| owned(raw.into())) {
-            return Ok(descriptor);
-        }
-    }
-    // User-mode faults alone would make system calls into armed pages fail: only the answer differs.
-    match create(flags, true).map_err(|error| code(&error)) {
-        Ok(_) | Err(libc::EPERM) => Err(Denied::Permission),
-        Err(_) => Err(Denied::Unsupported),
-    }
+/// Asks for features, once for each descriptor; returns all that the kernel has.
+fn enable(descriptor: &OwnedFd, features: u64) -> io::Result<u64> {
+    let mut api = [UFFD_API, features, 0];
+    call(descriptor.as_raw_fd(), IOC_API, &mut api).map_err(io::Error::from_raw_os_error)?;
+    Ok(api[1])
 }
 
 fn call<const N: usize>(descriptor: RawFd, request: u64, words: &mut [u64; N]) -> Result<(), i32> {
@@ -220,7 +187,25 @@ fn call<const N: usize>(descriptor: RawFd, request: u64, words: &mut [u64; N]) -
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+
     use super::*;
+    use crate::sys::agent::confine;
+    use crate::sys::companion::Companion;
+
+    /// As in containers, whose filters answer `EPERM`: the kernel lacks nothing.
+    #[test]
+    fn a_filter_that_refuses_userfaultfd_is_a_lack_of_rights() {
+        static SEEN: AtomicU64 = AtomicU64::new(0);
+        fn work(_: (), _: Range64) {
+            let denied = |error: io::Error| error.kind() == io::ErrorKind::PermissionDenied;
+            if confine().is_ok() && Userfault::open().is_err_and(denied) && features().is_err_and(denied) {
+                SEEN.store(1, SeqCst);
+            }
+        }
+        Companion::start(work, ()).unwrap().reap();
+        assert_eq!(SEEN.load(SeqCst), 1);
+    }
 
     /// As in `struct uffd_msg`, little-endian.
     #[test]

@@ -1,5 +1,6 @@
 //! The access sources that a session can use, best first.
 
+use std::io::ErrorKind;
 use std::path::Path;
 
 use isotherm_core::{PageSize, Signal, Signals};
@@ -12,6 +13,7 @@ use isotherm_linux::perf::events::SourceEvents;
 use isotherm_linux::perf::source::{PmuOptions, PmuSource};
 use isotherm_linux::process::preload::Entry;
 use isotherm_linux::source::AccessSource;
+use isotherm_linux::sys::probe;
 use isotherm_linux::virtual_pmu::{self, VirtualPmuSource};
 
 use super::config::DEFAULT_OVERHEAD;
@@ -144,6 +146,15 @@ fn open_hint_faults(request: &SourceRequest<'_>) -> Result<Opened, LinuxError> {
         }
         Reach::Inside => None,
     };
+    // The program has no more rights than this process.
+    probe::hint_faults().map_err(|error| match error.kind() {
+        ErrorKind::PermissionDenied => LinuxError::Permission {
+            what: "a source of hint faults",
+            needs: "CAP_SYS_PTRACE, and userfaultfd where system calls are filtered",
+            remedy: "sudo isotherm run -- PROGRAM".into(),
+        },
+        _ => unsupported("userfaultfd with UFFDIO_MOVE, of Linux 6.8 or later"),
+    })?;
     let options = HintFaultOptions { seed: request.seed, ..HintFaultOptions::of(request.overhead) };
     let source = HintFaultSource::open(options)?;
     let environment = match library.map(Entry::new).transpose()? {

@@ -101,7 +101,7 @@ impl Session {
             return Err(SessionError::Interrupted(received.signal));
         }
         let mut environment = sources.environment;
-        let started = target.start(&mut environment, sources.agent, lock, signals)?;
+        let started = target.start(&mut environment, lock, signals)?;
         let mut policy = config.policy;
         policy.fastest = sources.fastest;
         // The choice of sources has already reported missing reclaim.

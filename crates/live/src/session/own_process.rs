@@ -8,6 +8,8 @@ use isotherm_linux::process::{Pid, ProcRoot, ProcessStat};
 use crate::host::{ProcessEvent, Processes};
 
 const UPDATES_PER_CHECK: u32 = 25;
+/// Threads of a process at its end: the main thread and the engine's.
+const THREADS_AT_END: u32 = 2;
 
 /// This process until it is asked to end or has no threads but the engine's.
 pub(super) struct OwnProcess {
@@ -15,21 +17,19 @@ pub(super) struct OwnProcess {
     pid: Pid,
     reported: bool,
     ending: &'static AtomicBool,
-    /// Threads of a process at its end: the main thread, the engine's and perhaps the agent's.
-    companions: u32,
     updates: u32,
 }
 
 impl OwnProcess {
-    pub(super) fn new(root: ProcRoot, pid: Pid, ending: &'static AtomicBool, agent: bool) -> Self {
-        Self { root, pid, reported: false, ending, companions: 2 + u32::from(agent), updates: 0 }
+    pub(super) fn new(root: ProcRoot, pid: Pid, ending: &'static AtomicBool) -> Self {
+        Self { root, pid, reported: false, ending, updates: 0 }
     }
 
     fn is_alone(&mut self) -> bool {
         self.updates = (self.updates + 1) % UPDATES_PER_CHECK;
         self.updates == 0
             && ProcessStat::read(&self.root, self.pid, &mut Vec::new())
-                .is_ok_and(|stat| stat.state == b'Z' && stat.threads <= self.companions)
+                .is_ok_and(|stat| stat.state == b'Z' && stat.threads <= THREADS_AT_END)
     }
 }
 

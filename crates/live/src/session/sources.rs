@@ -24,8 +24,6 @@ pub(super) struct Sources {
     pub(super) environment: Environment,
     /// Maximum rate of samples a second, if the source has one.
     pub(super) fastest: Option<u64>,
-    /// Whether the program runs an agent's thread for them.
-    pub(super) agent: bool,
     pub(super) notes: Vec<String>,
 }
 
@@ -79,8 +77,7 @@ impl Sources {
         // The first source delivers the samples.
         let limited = names.first() == Some(&"hint-faults");
         let fastest = limited.then(|| HintFaultOptions::fastest(config.overhead));
-        let agent = opened.iter().any(|source| source.offers().has(Signal::HintFaults));
-        Ok(Self { opened, environment, fastest, agent, notes })
+        Ok(Self { opened, environment, fastest, notes })
     }
 }
 

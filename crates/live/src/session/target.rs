@@ -89,15 +89,14 @@ impl Target {
         }
     }
 
-    /// Launches or follows the program; `lock` is a running process's, `agent`: an agent's thread runs in it,
-    /// `signals` are those of an engine outside.
+    /// Launches or follows the program; `lock` is a running process's, `signals` are those
+    /// of an engine outside.
     ///
     /// # Errors
     /// If the program cannot be launched or followed.
     pub(super) fn start(
         self,
         environment: &mut Environment,
-        agent: bool,
         lock: Option<EngineLock>,
         signals: Option<Signals>,
     ) -> Result<Started, SessionError> {
@@ -134,7 +133,7 @@ impl Target {
             Self::Inside { own: memory, ending } => Ok(Started {
                 pid: own,
                 program: command_line(&root, own),
-                processes: Box::new(OwnProcess::new(root, own, ending, agent)),
+                processes: Box::new(OwnProcess::new(root, own, ending)),
                 exit: None,
                 own_memory: Some(memory),
                 lock: held(own)?,

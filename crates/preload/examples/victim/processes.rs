@@ -229,13 +229,15 @@ pub(crate) fn thread_words(area: &mut Area) -> Result {
 /// More threads than the agent has places for, a few at a time.
 pub(crate) fn short_threads(area: &mut Area) -> Result {
     let area: &Area = area;
-    for _ in 0..2500 {
+    for round in 0..2500 {
         std::thread::scope(|scope| {
             for stack in 0..8 {
                 let builder = std::thread::Builder::new().stack_size((stack + 2) << 16);
                 let _ = builder.spawn_scoped(scope, || std::hint::black_box(area.start));
             }
         });
+        // What is armed is touched, so that it can be armed again.
+        area.check_pages(round % area.pages, 1)?;
     }
     area.check()
 }

@@ -4,8 +4,8 @@ use isotherm_core::Nanos;
 use isotherm_core::live_result::{LiveResult, SourceUse, TierUse};
 
 use super::words::{
-    FITS, counters, engine_cpu, engine_memory, fits, known, nodes, of_footprint, program_time, refusals, run,
-    tier_share,
+    FITS, counters, engine_cpu, engine_memory, fits, known, left_out, nodes, of_footprint, program_time,
+    refusals, run, tier_share,
 };
 use crate::format::{count, factor, percent, printable, reasons, shortened};
 
@@ -33,6 +33,9 @@ pub(super) fn lines(result: &LiveResult) -> Vec<(String, String)> {
     }
     if summary.sources.is_empty() {
         add("samples", "none: no access source".into());
+    }
+    if let Some(left_out) = left_out(result) {
+        add("left out", left_out);
     }
     let (share, memory) = (percent(summary.engine.cpu_share), engine_memory(result));
     let engine =

@@ -77,7 +77,7 @@ fn facts(result: &LiveResult) -> Vec<(&'static str, String)> {
     let hits = if summary.hits_measured { "counted by the hardware" } else { "summed over samples" };
     let slowdown = summary.slowdown_at_most;
     let slowdown = slowdown.map_or("-".into(), |slowdown| format!("{} x all-fast time", factor(slowdown)));
-    vec![
+    let mut facts = vec![
         ("policy", result.policy.clone()),
         ("run", words::run(result)),
         ("processes", printable(&summary.process_names.join(", "))),
@@ -90,7 +90,9 @@ fn facts(result: &LiveResult) -> Vec<(&'static str, String)> {
         ("engine's memory", words::engine_memory(result).to_string()),
         ("seed", result.seed.to_string()),
         ("Isotherm", result.version.clone()),
-    ]
+    ];
+    facts.extend(words::left_out(result).map(|left_out| ("left out of hint faults", left_out)));
+    facts
 }
 
 fn tiers(result: &LiveResult) -> String {

@@ -138,6 +138,12 @@ pub(super) fn program_time(result: &LiveResult) -> Nanos {
     result.summary.sources.iter().map(|source| source.program_ns).sum()
 }
 
+/// Returns the memory that hint faults cannot observe; `None` if they are no source, or observe all.
+pub(super) fn left_out(result: &LiveResult) -> Option<String> {
+    let share = result.summary.sources.iter().find_map(|source| source.left_out_share)?;
+    (share > 0.0).then(|| format!("{} of memory (files, shared memory, stacks, libraries)", percent(share)))
+}
+
 /// Explains stall and occupancy counters that are not the hardware's own.
 pub(super) fn counters(result: &LiveResult) -> Option<&'static str> {
     match result.summary.counters {

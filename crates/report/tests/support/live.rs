@@ -115,9 +115,16 @@ fn sources(samples: u64) -> Vec<SourceUse> {
         agent_cpu_ns: Nanos(150_000_000),
         program_ns: Nanos(97_000_000),
         memory_bytes: Bytes(2 * MIB),
+        left_out_share: Some(0.031),
     };
-    let bits =
-        SourceUse { name: "accessed-bits", delivered: 12, lost: 0, throttled: 0, ..hint_faults.clone() };
+    let bits = SourceUse {
+        name: "accessed-bits",
+        delivered: 12,
+        lost: 0,
+        throttled: 0,
+        left_out_share: None,
+        ..hint_faults.clone()
+    };
     vec![hint_faults, bits]
 }
 

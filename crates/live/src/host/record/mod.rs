@@ -207,6 +207,7 @@ fn source_use(source: &dyn AccessSource) -> SourceUse {
         agent_cpu_ns: statistics.agent_cpu,
         program_ns: statistics.program_time,
         memory_bytes: statistics.memory,
+        left_out_share: ratio(&[statistics.left_out.0, statistics.observable.0]),
     }
 }
 
