@@ -2,9 +2,10 @@
 //
 //   inject NUMBER COUNT-FILE COMMAND...
 //
-// Counts the calls of all threads that can fail for want of something, from the moment when the loader has
-// mapped all libraries: glibc's loader crashes where its first mappings fail. Children that the command forks
-// are left alone. So is close(2): Linux always closes.
+// Counts the calls of all threads that can fail for want of something, each from the moment when it has its
+// stack for signals: glibc's loader crashes where its first mappings fail, and Rust's runtime ends the process
+// where it gets no such stack. Children that the command forks are left alone. So is close(2): Linux always
+// closes.
 // Writes their number to COUNT-FILE and ends as the command does.
 #define _GNU_SOURCE
 #include <errno.h>
@@ -41,13 +42,24 @@ static const struct { long call; int error; } CAN_FAIL[] = {
     {SYS_sendto, ENOMEM},     {SYS_recvfrom, ENOMEM},   {SYS_pipe2, EMFILE},      {SYS_clone, EAGAIN},
     {SYS_clone3, EAGAIN},     {SYS_fork, EAGAIN},       {SYS_vfork, EAGAIN},      {SYS_dup, EMFILE},
     {SYS_fcntl, EMFILE},      {SYS_ioctl, ENOMEM},      {SYS_pidfd_open, EMFILE}, {SYS_perf_event_open, EMFILE},
-    {SYS_move_pages, ENOMEM}, {SYS_sigaltstack, ENOMEM}, {SYS_kill, EPERM},       {SYS_sched_getaffinity, ESRCH},
+    {SYS_move_pages, ENOMEM}, {SYS_kill, EPERM},       {SYS_sched_getaffinity, ESRCH},
 };
 
 static int error_of(long call) {
     for (size_t at = 0; at < sizeof CAN_FAIL / sizeof *CAN_FAIL; at++)
         if (CAN_FAIL[at].call == call)
             return CAN_FAIL[at].error;
+    return 0;
+}
+
+// Threads that have their stack for signals.
+static pid_t ready[1024];
+static size_t ready_count;
+
+static int is_ready(pid_t thread) {
+    for (size_t at = 0; at < ready_count; at++)
+        if (ready[at] == thread)
+            return 1;
     return 0;
 }
 
@@ -61,7 +73,7 @@ int main(int count, char **arguments) {
         return 99;
     long number = atol(arguments[1]), calls = 0, failed = -1;
     pid_t failing = 0;
-    int ends[2], error = 0, status = 0, loaded = 0;
+    int ends[2], error = 0, status = 0;
     if (pipe(ends))
         fail("pipe");
     pid_t child = fork();
@@ -96,9 +108,12 @@ int main(int count, char **arguments) {
             struct ptrace_syscall_info stop;
             if (ptrace(PTRACE_GET_SYSCALL_INFO, thread, sizeof stop, &stop) <= 0)
                 continue;
-            if (stop.op == PTRACE_SYSCALL_INFO_ENTRY && stop.entry.nr == SYS_set_robust_list)
-                loaded = 1;
-            if (stop.op == PTRACE_SYSCALL_INFO_ENTRY && loaded && error_of(stop.entry.nr) && ++calls == number) {
+            int entry = stop.op == PTRACE_SYSCALL_INFO_ENTRY;
+            if (entry && stop.entry.nr == SYS_sigaltstack && stop.entry.args[0] && !is_ready(thread)) {
+                if (ready_count == sizeof ready / sizeof *ready)
+                    return 99;
+                ready[ready_count++] = thread;
+            } else if (entry && is_ready(thread) && error_of(stop.entry.nr) && ++calls == number) {
                 failing = thread;
                 failed = stop.entry.nr;
                 error = error_of(stop.entry.nr);

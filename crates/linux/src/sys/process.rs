@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
-use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use super::{checked, errno, owned};
@@ -77,9 +77,58 @@ pub(crate) fn set_program(program: Pid) {
     PROGRAM.store(program.0 as libc::pid_t, Ordering::SeqCst);
 }
 
+/// Stops this process's other threads for good, with async-signal-safe calls alone. A thread that waits in
+/// the kernel without heeding signals is not waited for longer than a second.
+fn stop_other_threads() {
+    static STOPPED: AtomicUsize = AtomicUsize::new(0);
+    extern "C" fn stop(_: libc::c_int) {
+        STOPPED.fetch_add(1, Ordering::SeqCst);
+        loop {
+            // SAFETY: no arguments.
+            unsafe { libc::pause() };
+        }
+    }
+    /// Place of the name in `struct linux_dirent64`, whose length is in the two bytes at 16: getdents64(2).
+    const NAME: usize = 19;
+    let (mut sent, mut entries) = (0, [0u64; 512]);
+    // SAFETY: the handler is async-signal-safe and blocks all signals in its thread; the kernel fills in
+    // `entries`, which are plain bytes, no further than their length.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = stop as extern "C" fn(_) as usize;
+        libc::sigfillset(&raw mut action.sa_mask);
+        libc::sigaction(libc::SIGUSR2, &raw const action, std::ptr::null_mut());
+        let (process, own) = (libc::getpid(), libc::gettid());
+        let tasks = libc::open(c"/proc/self/task".as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC);
+        loop {
+            let room = size_of_val(&entries);
+            let got = libc::syscall(libc::SYS_getdents64, tasks, entries.as_mut_ptr(), room);
+            let Ok(got @ 1..) = usize::try_from(got) else { break };
+            let mut rest = std::slice::from_raw_parts(entries.as_ptr().cast::<u8>(), got);
+            while rest.len() > NAME {
+                let length = usize::from(u16::from_ne_bytes([rest[16], rest[17]]));
+                let digits = rest[NAME..].iter().take_while(|byte| byte.is_ascii_digit());
+                let thread = digits.fold(0, |number, digit| number * 10 + i32::from(digit - b'0'));
+                let other = thread > 0 && thread != own;
+                sent += usize::from(
+                    other && libc::syscall(libc::SYS_tgkill, process, thread, libc::SIGUSR2) == 0,
+                );
+                rest = &rest[length.clamp(1, rest.len())..];
+            }
+        }
+        let moment = libc::timespec { tv_sec: 0, tv_nsec: 1_000_000 };
+        for _ in 0..1000 {
+            if STOPPED.load(Ordering::SeqCst) >= sent {
+                break;
+            }
+            libc::nanosleep(&raw const moment, std::ptr::null_mut());
+        }
+    }
+}
+
 /// Waits for the launched program, if there is one, and returns its status as a shell shows it. For a process
-/// of which nothing else can go on: closes what it has open, so that others see its end, and calls
-/// async-signal-safe functions only.
+/// of which nothing else can go on: stops its other threads, closes what it has open, so that others see its
+/// end, and calls async-signal-safe functions only.
 pub(crate) fn outlast_program() -> Option<i32> {
     let program = PROGRAM.load(Ordering::SeqCst);
     if program == 0 {
@@ -87,7 +136,11 @@ pub(crate) fn outlast_program() -> Option<i32> {
     }
     let mut status = PROGRAM_END.load(Ordering::SeqCst);
     if status < 0 {
-        OUTLASTING.store(true, Ordering::SeqCst);
+        while OUTLASTING.swap(true, Ordering::SeqCst) {
+            // Another thread waits already. SAFETY: no arguments.
+            unsafe { libc::pause() };
+        }
+        stop_other_threads();
         // SAFETY: integers only. No code that knows these descriptors runs after this.
         unsafe { libc::syscall(libc::SYS_close_range, libc::STDERR_FILENO + 1, libc::c_uint::MAX, 0) };
         // SAFETY: `status` outlives the call, which writes one integer to it.
