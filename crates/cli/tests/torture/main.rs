@@ -1,8 +1,15 @@
-//! Fails each system call and each allocation of `isotherm run` and `isotherm attach` once in turn, on a
-//! fixed set of short runs. The program always ends as natively, and the tool ends with one line at most.
+//! Fails each system call and each allocation of `isotherm run`, of `isotherm attach` and of the agent once
+//! in turn, on a fixed set of short runs. The program always ends as natively, and the tool ends with one
+//! line at most. [`kills`] ends the engine anywhere, [`overheads`] observes a program that churns its memory
+//! under every policy, [`programs`] observes real ones.
 //!
-//! `cargo test` takes a sample of the points for some seconds a run. `ISOTHERM_TORTURE_POINTS=N` takes N
-//! points a run, and `all` takes every one.
+//! `cargo test` takes a sample for some seconds each; `make torture` takes all. `ISOTHERM_TORTURE_POINTS=N`
+//! takes N points a run (`all`: every one), `ISOTHERM_TORTURE_KILLS=N` kills N times, and
+//! `ISOTHERM_TORTURE=all` takes every overhead and every program.
+
+mod kills;
+mod overheads;
+mod programs;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -27,9 +34,13 @@ struct Bench {
 impl Bench {
     fn new() -> Self {
         let folder = tempfile::tempdir().expect("a folder");
-        for (name, options) in
-            [("inject", &[][..]), ("program", &[]), ("fail_allocation", &["-shared", "-fPIC"])]
-        {
+        for (name, options) in [
+            ("inject", &[][..]),
+            ("fail_agent", &[]),
+            ("program", &[]),
+            ("churn", &["-pthread"]),
+            ("fail_allocation", &["-shared", "-fPIC"]),
+        ] {
             let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/torture/{name}.c"));
             let mut command = Command::new("cc");
             command.args(["-O2", "-o"]).arg(folder.path().join(name)).arg(source).args(options);
@@ -50,6 +61,8 @@ impl Bench {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Fault {
     SystemCall,
+    /// A call that `libisotherm.so` makes inside of the program.
+    AgentCall,
     Allocation,
 }
 
@@ -59,12 +72,14 @@ fn run(bench: &Bench, fault: Fault, number: u64, arguments: &[String]) -> (Outpu
     let count = bench.at(&format!("count-{}", NEXT.fetch_add(1, Relaxed)));
     let mut command = Command::new("timeout");
     command.args(["--kill-after=5", PATIENCE]);
-    if fault == Fault::SystemCall {
-        command.arg(bench.at("inject")).arg(number.to_string()).arg(&count);
-    } else {
-        command.arg("env").arg(format!("LD_PRELOAD={}", bench.at("fail_allocation").display()));
-        command.arg(format!("FAIL_ALLOCATION={number}")).arg(format!("FAIL_COUNT={}", count.display()));
-    }
+    match fault {
+        Fault::SystemCall => command.arg(bench.at("inject")).arg(number.to_string()).arg(&count),
+        Fault::AgentCall => command.arg(bench.at("fail_agent")).arg(number.to_string()).arg(&count),
+        Fault::Allocation => {
+            command.arg("env").arg(format!("LD_PRELOAD={}", bench.at("fail_allocation").display()));
+            command.arg(format!("FAIL_ALLOCATION={number}")).arg(format!("FAIL_COUNT={}", count.display()))
+        }
+    };
     // No core of each abort.
     let line = "ulimit -c 0; exec \"$@\"";
     command.args(["sh", "-c", line, "sh", env!("CARGO_BIN_EXE_isotherm")]).args(arguments);
@@ -195,6 +210,13 @@ fn every_failing_system_call_leaves_the_program_right() {
         torture(&name, |number| launch(&bench, Fault::SystemCall, source, policy, number));
     }
     torture("system calls of attach", |number| attach(&bench, Fault::SystemCall, number));
+}
+
+#[test]
+fn every_failing_system_call_of_an_agent_leaves_the_program_right() {
+    let bench = Bench::new();
+    let (source, policy) = SESSIONS[0];
+    torture("system calls of the agent", |number| launch(&bench, Fault::AgentCall, source, policy, number));
 }
 
 #[test]

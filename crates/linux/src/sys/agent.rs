@@ -217,7 +217,7 @@ pub(crate) fn write_line(line: &str) {
 }
 
 /// Calls that the agent makes once it is confined.
-const ALLOWED: [libc::c_long; 25] = [
+const ALLOWED: [libc::c_long; 26] = [
     libc::SYS_read,
     libc::SYS_write,
     libc::SYS_ioctl,
@@ -236,6 +236,7 @@ const ALLOWED: [libc::c_long; 25] = [
     libc::SYS_ftruncate,
     libc::SYS_fcntl,
     libc::SYS_close,
+    libc::SYS_close_range,
     libc::SYS_clone,
     libc::SYS_wait4,
     libc::SYS_sched_yield,

@@ -1,0 +1,31 @@
+//! A program that churns its memory, under every policy at several overheads of hint faults.
+
+use std::time::Instant;
+
+use super::kills::{engine, sessions};
+use super::{Bench, PATIENCE};
+
+const OVERHEADS: [&str; 3] = ["2%", "10%", "50%"];
+
+#[test]
+fn a_program_that_churns_its_memory_ends_as_natively_under_every_policy() {
+    let bench = Bench::new();
+    let native = std::process::Command::new(bench.at("churn")).output().expect("it starts");
+    assert!(native.status.success(), "{native:?}");
+    let all = std::env::var("ISOTHERM_TORTURE").is_ok_and(|value| value == "all");
+    let (mut runs, mut wrong, begun) = (0, Vec::new(), Instant::now());
+    // Quickly, each policy has one overhead, and the next one another.
+    for (at, (policy, source)) in sessions(&["hint-faults"]).into_iter().enumerate() {
+        for overhead in (0..3).filter(|overhead| all || at % 3 == *overhead).map(|at| OVERHEADS[at]) {
+            let mut command = engine(policy, source, overhead);
+            command.args(["--", "timeout", "--kill-after=5", PATIENCE]).arg(bench.at("churn"));
+            let ended = command.output().expect("it starts");
+            runs += 1;
+            if (&ended.stdout, ended.status) != (&native.stdout, native.status) || !ended.stderr.is_empty() {
+                wrong.push(format!("{policy}, {overhead}: {ended:?}"));
+            }
+        }
+    }
+    eprintln!("churn under every policy: {runs} runs in {:?}, {} wrong", begun.elapsed(), wrong.len());
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
