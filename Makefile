@@ -1,7 +1,7 @@
 # Every target installs what it needs. `make` alone lists the targets.
 .DEFAULT_GOAL := help
 PREFIX ?= /usr/local
-.PHONY: help setup demo demo-clean build install docs test lint fuzz fuzz-long bench bench-live adaptation score score-quick lab-setup lab-test lab-neoprof lab-programs alloc-programs hw-test hw-test-quick hw-library hw-synth streams jenga-figures clean
+.PHONY: help setup demo demo-clean build install docs test torture lint fuzz fuzz-long bench bench-live adaptation score score-quick lab-setup lab-test lab-neoprof lab-programs alloc-programs hw-test hw-test-quick hw-library hw-synth streams jenga-figures clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -29,6 +29,11 @@ demo-clean: ## Remove the demo's recording and report
 
 test: setup ## Format, lints, documents, every test, a short fuzz run
 	@scripts/test.sh
+
+torture: setup ## Fail every call once, kill the engine a thousand times, observe real programs at every overhead (an hour)
+	ISOTHERM_TORTURE=all ISOTHERM_TORTURE_POINTS=$${ISOTHERM_TORTURE_POINTS:-all} ISOTHERM_TORTURE_KILLS=$${ISOTHERM_TORTURE_KILLS:-1000} \
+	cargo test -p isotherm --test torture -- --nocapture --test-threads=1
+	RECORD_FAULTS=all cargo test -p isotherm --test cli record_faults -- --nocapture
 
 lint: setup ## Format, lints and documents only
 	@scripts/lint.sh

@@ -25,8 +25,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-// ANY: whoever makes the call; else only the agent's process. A command of prctl(2) or a flag narrows it.
-enum whose { AGENT, ANY };
+// Whose calls: the agent's process, that of the program, or whoever makes one. An argument narrows it.
+enum whose { AGENT, PROGRAM, ANY };
+static const char *const NAMES[] = {"isotherm-agent\n", "program\n"};
 enum { ALL = -1 };
 
 static const struct { long call; int error; enum whose whose; int argument; unsigned long value; } CAN_FAIL[] = {
@@ -40,6 +41,8 @@ static const struct { long call; int error; enum whose whose; int argument; unsi
     {SYS_sched_setscheduler, EPERM, AGENT, ALL, 0}, {SYS_close_range, ENOMEM, AGENT, ALL, 0},
     {SYS_prctl, EINVAL, AGENT, 0, PR_SET_SECCOMP}, {SYS_prctl, EINVAL, AGENT, 0, PR_SET_NO_NEW_PRIVS},
     {SYS_prctl, EINVAL, ANY, 0, PR_GET_TID_ADDRESS}, {SYS_userfaultfd, EMFILE, ANY, ALL, 0},
+    {SYS_socket, EMFILE, PROGRAM, ALL, 0},  {SYS_connect, EAGAIN, PROGRAM, ALL, 0},
+    {SYS_getsockopt, ENOMEM, PROGRAM, ALL, 0}, {SYS_pidfd_open, EMFILE, PROGRAM, ALL, 0},
     {SYS_clone, EAGAIN, ANY, 0, CLONE_VM | CLONE_UNTRACED | CLONE_SETTLS},
     {SYS_mmap, ENOMEM, ANY, 3, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK},
 };
@@ -64,7 +67,7 @@ static int filter(void) {
     return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER, &program);
 }
 
-static int is_agent(pid_t process) {
+static int is_named(pid_t process, const char *expected) {
     char path[64], name[32] = "";
     snprintf(path, sizeof path, "/proc/%d/comm", process);
     FILE *file = fopen(path, "r");
@@ -73,7 +76,7 @@ static int is_agent(pid_t process) {
     if (!fgets(name, sizeof name, file))
         name[0] = 0;
     fclose(file);
-    return !strcmp(name, "isotherm-agent\n");
+    return !strcmp(name, expected);
 }
 
 // Returns the error that the call can fail with; 0 if it is none of the library's.
@@ -86,7 +89,8 @@ static int error_of(const struct seccomp_notif *asked) {
             continue;
         if (argument != ALL && asked->data.args[argument] != CAN_FAIL[at].value)
             continue;
-        if (CAN_FAIL[at].whose == ANY || is_agent(asked->pid))
+        enum whose whose = CAN_FAIL[at].whose;
+        if (whose == ANY || is_named(asked->pid, NAMES[whose]))
             return CAN_FAIL[at].error;
     }
     return 0;

@@ -3,7 +3,7 @@
 //! `ISOTHERM_TORTURE_SEED` repeats the points of a run, which it prints.
 
 use std::fs;
-use std::io::Read;
+use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
@@ -103,15 +103,43 @@ fn kill(bench: &Bench, at: usize, session: (&str, &str), delay: Duration) -> Res
     if !right {
         return Err(format!("the program ends otherwise: {text:?}"));
     }
-    let waiting = Instant::now();
-    while !left(&mark).is_empty() {
-        if waiting.elapsed() > PATIENCE {
-            return Err(format!("left over: {:?}", left(&mark)));
+    await_end(&mark)?;
+    let folder = begun.map(PathBuf::from);
+    Ok(folder.map(|socket| socket.parent().unwrap_or(Path::new("")).to_owned()))
+}
+
+/// Waits until no process of a run is left.
+fn await_end(mark: &str) -> Result<(), String> {
+    let begun = Instant::now();
+    while !left(mark).is_empty() {
+        if begun.elapsed() > PATIENCE {
+            return Err(format!("left over: {:?}", left(mark)));
         }
         std::thread::sleep(Duration::from_millis(2));
     }
-    let folder = begun.map(PathBuf::from);
-    Ok(folder.map(|socket| socket.parent().unwrap_or(Path::new("")).to_owned()))
+    Ok(())
+}
+
+/// While the agent measures what a fault costs, a process of its own touches pages that only the agent gives.
+#[test]
+fn a_program_that_is_killed_as_it_begins_leaves_no_agent() {
+    for at in 0..30 {
+        let value = format!("{}-{at}", std::process::id());
+        let mut engine = engine("hybridtier", "hint-faults", "50%")
+            .args(["--", "sh", "-c", "echo $$; exec sleep 1000"])
+            .env("ISOTHERM_TORTURE_KILLED", &value)
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("it starts");
+        let mut line = String::new();
+        let mut output = BufReader::new(engine.stdout.take().expect("its output"));
+        output.read_line(&mut line).expect("a line");
+        // `sleep` gets its agent in the first milliseconds.
+        std::thread::sleep(Duration::from_micros(250 * at));
+        assert!(Command::new("kill").args(["-9", line.trim()]).status().expect("it starts").success());
+        assert_eq!(engine.wait().expect("it ends").code(), Some(128 + 9));
+        await_end(&format!("ISOTHERM_TORTURE_KILLED={value}")).unwrap_or_else(|left| panic!("{at}: {left}"));
+    }
 }
 
 #[test]

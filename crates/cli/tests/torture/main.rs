@@ -200,6 +200,17 @@ fn attach(bench: &Bench, fault: Fault, number: u64) -> (Option<u64>, Result<(), 
     (count, right)
 }
 
+/// Ways to observe a program: the source and its overhead, which only hint faults go by.
+const MODES: [(&str, &str); 4] =
+    [("hint-faults", "2%"), ("hint-faults", "10%"), ("hint-faults", "50%"), ("accessed-bits", "2%")];
+
+/// Returns these ways, or, in the quick form, one overhead of each source, another one for each `at`.
+fn modes(at: usize, sources: &[&str]) -> Vec<(&'static str, &'static str)> {
+    let all = std::env::var("ISOTHERM_TORTURE").is_ok_and(|value| value == "all");
+    let chosen = |mode: &(&str, &str)| all || mode.0 != "hint-faults" || *mode == MODES[at % 3];
+    MODES.into_iter().filter(|mode| sources.contains(&mode.0) && chosen(mode)).collect()
+}
+
 const SESSIONS: [(&str, &str); 2] = [("hint-faults", "hybridtier"), ("accessed-bits", "multi-clock")];
 
 #[test]

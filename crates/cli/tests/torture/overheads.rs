@@ -1,28 +1,24 @@
-//! A program that churns its memory, under every policy at several overheads of hint faults.
+//! A program that churns its memory, under every policy at several overheads.
 
 use std::time::Instant;
 
 use super::kills::{engine, sessions};
-use super::{Bench, PATIENCE};
-
-const OVERHEADS: [&str; 3] = ["2%", "10%", "50%"];
+use super::{Bench, PATIENCE, modes};
 
 #[test]
 fn a_program_that_churns_its_memory_ends_as_natively_under_every_policy() {
     let bench = Bench::new();
     let native = std::process::Command::new(bench.at("churn")).output().expect("it starts");
     assert!(native.status.success(), "{native:?}");
-    let all = std::env::var("ISOTHERM_TORTURE").is_ok_and(|value| value == "all");
     let (mut runs, mut wrong, begun) = (0, Vec::new(), Instant::now());
-    // Quickly, each policy has one overhead, and the next one another.
-    for (at, (policy, source)) in sessions(&["hint-faults"]).into_iter().enumerate() {
-        for overhead in (0..3).filter(|overhead| all || at % 3 == *overhead).map(|at| OVERHEADS[at]) {
+    for (at, (policy, source)) in sessions(&["hint-faults", "accessed-bits"]).into_iter().enumerate() {
+        for (_, overhead) in modes(at, &[source]) {
             let mut command = engine(policy, source, overhead);
             command.args(["--", "timeout", "--kill-after=5", PATIENCE]).arg(bench.at("churn"));
             let ended = command.output().expect("it starts");
             runs += 1;
             if (&ended.stdout, ended.status) != (&native.stdout, native.status) || !ended.stderr.is_empty() {
-                wrong.push(format!("{policy}, {overhead}: {ended:?}"));
+                wrong.push(format!("{policy}, {source}, {overhead}: {ended:?}"));
             }
         }
     }

@@ -1,12 +1,12 @@
-//! Real programs, natively and observed by hint faults: the same output and status. One that is not installed
-//! is left out, with a line. `cargo test` runs each at one overhead, `ISOTHERM_TORTURE=all` at all.
+//! Real programs, natively and observed: the same output and status. One that is not installed is left out,
+//! with a line.
 
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use super::kills::engine;
+use super::modes;
 
-const OVERHEADS: [&str; 3] = ["2%", "10%", "50%"];
 /// Seconds after which a script hangs.
 const PATIENCE: &str = "240";
 
@@ -78,7 +78,7 @@ func main() {
     wait.Wait(); fmt.Println(sums)
 }
 END
-GOFLAGS=-mod=mod HOME=$PWD GOCACHE=${GOCACHE:-$PWD/cache} go run sum.go"#,
+go run sum.go"#,
     ),
     (
         &["java", "javac"],
@@ -122,7 +122,7 @@ as $bin/pg_ctl -D data -w -m fast stop >answer; echo $?"#,
     (&["gdb", "gcc"], "gcc -g -o p $TORTURE/program.c; gdb -q -batch -ex run ./p 2>answer | grep '^[0-9] '"),
     (
         &["perl"],
-        r#"perl -e 'my %h = map { $_ => $_ x 3 } 1..200000; my $s = 0; $s += $_ for values %h; print "$s\n"; exit 3' || echo $?"#,
+        r#"perl -e 'my %h = map { $_ => $_ x 3 } 1..200000; my $s = 0; $s += length for values %h; print "$s\n"; exit 3' || echo $?"#,
     ),
 ];
 
@@ -131,13 +131,13 @@ fn is_installed(name: &&&str) -> bool {
     found.expect("a shell").success()
 }
 
-/// Runs a script in an empty folder, below `isotherm run` at an overhead or natively.
-fn run(script: &str, overhead: Option<&str>) -> Output {
+/// Runs a script in an empty folder, natively or by this source with this overhead.
+fn run(script: &str, observed: Option<(&str, &str)>) -> Output {
     let folder = tempfile::tempdir().expect("a folder");
     let mut command = Command::new("timeout");
     command.args(["--kill-after=5", PATIENCE]);
-    if let Some(overhead) = overhead {
-        let engine = engine("hybridtier", "hint-faults", overhead);
+    if let Some((source, overhead)) = observed {
+        let engine = engine("hybridtier", source, overhead);
         command.arg(engine.get_program()).args(engine.get_args()).arg("--");
     }
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/torture");
@@ -147,7 +147,6 @@ fn run(script: &str, overhead: Option<&str>) -> Output {
 
 #[test]
 fn real_programs_end_as_natively() {
-    let all = std::env::var("ISOTHERM_TORTURE").is_ok_and(|value| value == "all");
     let (mut runs, mut wrong) = (0, Vec::new());
     for (at, (needed, script)) in PROGRAMS.into_iter().enumerate() {
         if let Some(missing) = needed.iter().find(|name| !is_installed(name)) {
@@ -159,13 +158,13 @@ fn real_programs_end_as_natively() {
             eprintln!("skipped: {} does not run here: {native:?}", needed[0]);
             continue;
         }
-        for overhead in (0..3).filter(|overhead| all || at % 3 == *overhead).map(|at| OVERHEADS[at]) {
+        for (source, overhead) in modes(at, &["hint-faults", "accessed-bits"]) {
             let begun = std::time::Instant::now();
-            let observed = run(script, Some(overhead));
+            let observed = run(script, Some((source, overhead)));
             runs += 1;
-            eprintln!("{}, {overhead}: {:.1?}", needed[0], begun.elapsed());
+            eprintln!("{}, {source}, {overhead}: {:.1?}", needed[0], begun.elapsed());
             if (&observed.stdout, observed.status) != (&native.stdout, native.status) {
-                wrong.push(format!("{}, {overhead}: {observed:?}, natively {native:?}", needed[0]));
+                wrong.push(format!("{}, {source}, {overhead}: {observed:?}, natively {native:?}", needed[0]));
             }
         }
     }
