@@ -3,9 +3,9 @@
 //   inject NUMBER COUNT-FILE COMMAND...
 //
 // Counts the calls of all threads that can fail for want of something, each from the moment when it has its
-// stack for signals: glibc's loader crashes where its first mappings fail, and Rust's runtime ends the process
-// where it gets no such stack. Children that the command forks are left alone. So is close(2): Linux always
-// closes.
+// stack for signals: glibc's loader crashes where its first mappings fail, and Rust's runtime ends the
+// process where it gets no such stack. Children that the command forks are left alone. So is close(2): Linux
+// always closes.
 // Writes their number to COUNT-FILE and ends as the command does.
 #define _GNU_SOURCE
 #include <errno.h>
