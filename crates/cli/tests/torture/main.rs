@@ -157,7 +157,7 @@ fn coprime(a: u64, b: u64) -> bool {
 fn session(bench: &Bench, source: &str, policy: &str) -> Vec<String> {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let own = |name: &str| bench.at(&format!("{name}-{}", NEXT.fetch_add(1, Relaxed))).display().to_string();
-    let options = ["run", "--shadow", "--quiet", "--overhead", "10%", "--source", source, "--policy", policy];
+    let options = ["run", "--shadow", "--quiet", "--overhead", "50%", "--source", source, "--policy", policy];
     let mut words: Vec<String> = options.map(str::to_owned).into();
     words.extend(["--control".into(), own("control"), "--summary".into(), own("summary")]);
     words.extend(["--".into(), bench.at("program").display().to_string()]);

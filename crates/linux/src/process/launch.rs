@@ -6,7 +6,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::process::{Child, Command};
 use std::thread::JoinHandle;
@@ -19,6 +19,8 @@ use crate::sys::process as sys;
 
 /// Time between two looks for the program's end without pidfds.
 const LOOK: Duration = Duration::from_millis(20);
+/// Ends a child that waits for its release.
+const CANCEL: &[u8] = &[1];
 
 #[derive(Debug, thiserror::Error)]
 pub enum LaunchError {
@@ -84,10 +86,14 @@ impl Launch {
         let spawning = builder.spawn(spawn).map_err(LinuxError::of_call("pthread_create"))?;
         let mut id = [0; 4];
         let name = name.to_string_lossy().into_owned();
-        if ready.read_exact(&mut id).is_err() {
-            // No child exists: the spawn has the reason.
-            spawned(spawning, name)?;
-            return Err(LinuxError::of_call("fork")(io::ErrorKind::UnexpectedEof.into()).into());
+        if let Err(error) = ready.read_exact(&mut id) {
+            // Without a child the spawn has the reason; a child that cannot be followed does not start.
+            let _ = (&release).write(CANCEL);
+            let result = spawned(spawning, name);
+            if error.kind() == io::ErrorKind::UnexpectedEof {
+                result?;
+            }
+            return Err(LinuxError::of_call("fork")(error).into());
         }
         let (pid, signals) = (Pid(u32::from_ne_bytes(id)), Some(signals));
         sys::set_program(pid);
@@ -114,9 +120,8 @@ impl Launch {
 impl Drop for Launch {
     fn drop(&mut self) {
         if let Some(spawning) = self.spawning.take() {
-            // Neither its end nor the outcome of the spawn matter any more.
-            let _ = sys::send(self.pid, libc::SIGKILL);
-            self.release = None;
+            // The outcome of the spawn does not matter any more.
+            let _ = self.release.take().map(|mut release| release.write(CANCEL));
             let _ = spawning.join();
         }
     }

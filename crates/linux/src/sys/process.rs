@@ -264,8 +264,9 @@ fn reset_own_handlers() {
     }
 }
 
-/// Tells the parent of this child and waits before exec until the parent releases it or ends. Calls
-/// async-signal-safe functions only, and touches no descriptor but these three.
+/// Tells the parent of this child and waits before exec until the parent releases it or ends; fails if the
+/// parent writes a byte instead. Calls async-signal-safe functions only, and touches no descriptor but these
+/// three.
 fn await_release(ready: RawFd, release: RawFd, release_writer: RawFd) -> io::Result<()> {
     reset_own_handlers();
     // SAFETY: the calls take integers and one byte of a local. Closing the writing end, which is this
@@ -275,17 +276,19 @@ fn await_release(ready: RawFd, release: RawFd, release_writer: RawFd) -> io::Res
         let id = libc::getpid().to_ne_bytes();
         libc::write(ready, id.as_ptr().cast(), id.len());
         let mut byte = 0u8;
-        while libc::read(release, (&raw mut byte).cast(), 1) < 0 {
-            // A signal that the program does not handle either may interrupt it.
-            if errno() != libc::EINTR {
-                break;
+        loop {
+            match libc::read(release, (&raw mut byte).cast(), 1) {
+                1 => return Err(io::Error::from_raw_os_error(libc::ECANCELED)),
+                // A signal that the program does not handle either may interrupt it.
+                -1 if errno() == libc::EINTR => {}
+                _ => return Ok(()),
             }
         }
     }
-    Ok(())
 }
 
-/// Makes the command's child write its number to `ready` and wait before exec until `release` closes.
+/// Makes the command's child write its number to `ready` and wait before exec until `release` closes; a byte
+/// there makes it end instead.
 pub(crate) fn hold_before_exec(
     command: &mut std::process::Command,
     ready: RawFd,
