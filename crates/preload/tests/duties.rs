@@ -116,6 +116,16 @@ fn programs_that_fork_on_busy_processors_do_not_ring_for_ever() {
     });
 }
 
+/// A child that moves a mapping just as a page is copied to it got zeros there.
+#[test]
+fn children_of_raw_calls_find_what_they_move_on_busy_processors() {
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| (0..8).for_each(|_| expect_ok("raw-fork-changes")));
+        }
+    });
+}
+
 /// Robust mutexes in armed memory: the kernel does not wait for their page when an owner dies.
 #[test]
 fn dead_owners_of_robust_mutexes_are_told() {

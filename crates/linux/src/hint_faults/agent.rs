@@ -23,7 +23,7 @@ use crate::sys::agent as sys;
 use crate::sys::mmap::Arena;
 use crate::sys::pages::PAGE;
 use crate::sys::plain::plain;
-use crate::sys::userfaultfd::{RawMessage, decode};
+use crate::sys::userfaultfd::{Message, RawMessage, decode};
 
 const MESSAGES: usize = 32;
 /// Windows armed between two reads of messages.
@@ -132,8 +132,11 @@ impl<'a> Agent<'a> {
         let read = clock::monotonic().0;
         let shared = self.link.shared();
         let mut now = read;
-        for message in &messages[..count.min(MESSAGES)] {
-            match self.mechanism.answer(tables, shared, decode(*message), now) {
+        let messages = || messages[..count.min(MESSAGES)].iter().map(|message| decode(*message));
+        // A child has what was armed at its fork: it gets that before another thread's fault brings it back.
+        let is_fork = |message: &Message| matches!(message, Message::Fork(_));
+        for message in messages().filter(is_fork).chain(messages().filter(|message| !is_fork(message))) {
+            match self.mechanism.answer(tables, shared, message, now) {
                 Event::None => {}
                 Event::Doorbell => self.rung = true,
                 Event::Locked => self.ending = Some(State::Locked),

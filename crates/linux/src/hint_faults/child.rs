@@ -56,17 +56,21 @@ impl Child {
 
     /// Copies one page; returns false if the child has ended, or cannot be served.
     fn copy(&mut self, tables: &Tables, window: &Window, at: usize, page: Run) -> bool {
+        let mut missing = false;
         for _ in 0..PATIENCE {
             if self.is_settled(at, page.first) {
                 return true;
             }
             match self.userfault.copy(self.place(page.home), window.stored(page.first), PAGE) {
                 Err(libc::EAGAIN) => {
+                    missing = false;
                     if !self.read(tables) {
                         sys::nap();
                     }
                 }
                 Err(libc::ESRCH) => return false,
+                // It may have moved during the call: then the next one is refused until that is read.
+                Err(libc::ENOENT) if !missing => missing = true,
                 // It is there, or nothing is mapped there any more.
                 _ => return true,
             }
