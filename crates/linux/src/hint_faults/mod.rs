@@ -54,8 +54,8 @@
 //!   clears (`CLONE_CHILD_CLEARTID`). So are pages that the program registers with a userfaultfd of its own,
 //!   and those with `MADV_WIPEONFORK`. [`AccessSource::statistics`] tells how much is left out.
 //! - A debugger that reads an armed page through `ptrace` or `/proc/PID/mem` gets an error for it (EIO). In
-//!   core dumps it reads as zeros, and its contents are in the store. Counts of pages find them there too
-//!   ([`AccessSource::hidden`]).
+//!   core dumps it reads as zeros: the kernel does not wait for a handler while it dumps. Counts of pages
+//!   find its contents in the agent's store ([`AccessSource::hidden`]).
 //! - `mlockall`, more than 16,000 threads at a time, a list of robust mutexes that the C library does not
 //!   know, and a main thread that leaves its process end the agent, with everything back. Children of a
 //!   program that filters its system calls get no agent.
