@@ -1,6 +1,6 @@
 //! The table of every policy and bound: help, documentation and construction derive from it.
 //!
-//! A new policy is its own file and one entry here; `make docs` writes the documents' tables from it.
+//! A new policy is its own file, one entry here and its import; `make docs` writes the documents' tables.
 
 use std::fmt;
 

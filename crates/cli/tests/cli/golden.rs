@@ -7,7 +7,7 @@
 //! HeMem's period is shortened: it would sample none of so few accesses.
 //!
 //! A change that is meant to change results updates the numbers with `ISOTHERM_WRITE_GOLDEN=1 cargo test -p
-//! isotherm golden`, and explains in its description why they moved.
+//! isotherm --test cli golden`, and explains in its description why they moved.
 
 use std::fmt::Write;
 
