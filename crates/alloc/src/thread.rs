@@ -37,8 +37,8 @@ pub(crate) struct ThreadState {
     pub(crate) memo: Memo,
 }
 
-/// Returns a free list of a state, which is followed by [`crate::page_map::NO_LIST`], the lists of each region,
-/// and the arrays of these lists.
+/// Returns a free list of a state, which is followed by [`crate::page_map::NO_LIST`], the lists of each
+/// region, and the arrays of these lists.
 ///
 /// # Safety
 /// `state` came from [`make`], and `number` is below the number of its lists.
