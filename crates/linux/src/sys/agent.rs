@@ -217,7 +217,7 @@ pub(crate) fn write_line(line: &str) {
 }
 
 /// Calls that the agent makes once it is confined.
-const ALLOWED: [libc::c_long; 26] = [
+const ALLOWED: [libc::c_long; 25] = [
     libc::SYS_read,
     libc::SYS_write,
     libc::SYS_ioctl,
@@ -240,7 +240,6 @@ const ALLOWED: [libc::c_long; 26] = [
     libc::SYS_clone,
     libc::SYS_wait4,
     libc::SYS_sched_yield,
-    libc::SYS_tgkill,
     libc::SYS_getpid,
     libc::SYS_exit,
     libc::SYS_exit_group,
@@ -251,25 +250,30 @@ const ARCHITECTURE: u32 = 0xc000_003e;
 #[cfg(target_arch = "aarch64")]
 const ARCHITECTURE: u32 = 0xc000_00b7;
 
-/// Lets this process make only the calls that an agent needs (`seccomp(2)`), all others fail with `EPERM`:
-/// the program may give rights up that the agent was started with, and shares its memory. Errors: `EINVAL`
-/// where the kernel has no filters.
+/// Lets this process make only the calls that an agent needs (`seccomp(2)`), and ask whether threads exist
+/// without sending signals. All others fail with `EPERM`: the program may give rights up that the agent was
+/// started with, and shares its memory. Errors: `EINVAL` where the kernel has no filters.
 pub(crate) fn confine() -> Result<(), i32> {
     const LOAD: u16 = (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16;
     const EQUAL: u16 = (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16;
     const RETURN: u16 = (libc::BPF_RET | libc::BPF_K) as u16;
-    const LENGTH: usize = 4 + 2 * ALLOWED.len() + 1;
+    const CALLS: usize = 4 + 2 * ALLOWED.len();
+    const LENGTH: usize = CALLS + 4 + 1;
     let refuse = libc::SECCOMP_RET_ERRNO | libc::EPERM as u32;
     let step = |code, jt, jf, k| libc::sock_filter { code, jt, jf, k };
     let mut filter = [step(RETURN, 0, 0, refuse); LENGTH];
-    // struct seccomp_data: the call's number, then the architecture.
+    let allow = step(RETURN, 0, 0, libc::SECCOMP_RET_ALLOW);
+    // struct seccomp_data: the call's number, the architecture, and from byte 16 on the arguments.
     filter[0] = step(LOAD, 0, 0, 4);
     filter[1] = step(EQUAL, 1, 0, ARCHITECTURE);
     filter[3] = step(LOAD, 0, 0, 0);
-    for (pair, call) in filter[4..].chunks_exact_mut(2).zip(ALLOWED) {
-        pair[0] = step(EQUAL, 0, 1, call as u32);
-        pair[1] = step(RETURN, 0, 0, libc::SECCOMP_RET_ALLOW);
+    for (pair, call) in filter[4..CALLS].chunks_exact_mut(2).zip(ALLOWED) {
+        pair.copy_from_slice(&[step(EQUAL, 0, 1, call as u32), allow]);
     }
+    // The third argument is the signal; without one the call only asks.
+    let asks =
+        [step(EQUAL, 0, 3, libc::SYS_tgkill as u32), step(LOAD, 0, 0, 32), step(EQUAL, 0, 1, 0), allow];
+    filter[CALLS..CALLS + 4].copy_from_slice(&asks);
     let program = libc::sock_fprog { len: LENGTH as u16, filter: filter.as_mut_ptr() };
     // SAFETY: the program and its steps outlive the call; both calls concern this process alone.
     let done = unsafe {
@@ -343,4 +347,27 @@ pub(crate) const CONTROL_BLOCK: u64 = 2048;
 pub(crate) fn own_control_block() -> u64 {
     // SAFETY: no arguments; the C library's answer is the block's address.
     unsafe { libc::pthread_self() as u64 }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+
+    use super::*;
+    use crate::sys::companion::Companion;
+
+    /// A program that gave its rights up could send signals through its agent, which keeps them.
+    #[test]
+    fn a_confined_agent_sends_no_signals() {
+        static SEEN: AtomicU64 = AtomicU64::new(0);
+        fn work(parent: u32, _: Range64) {
+            let confined = confine().is_ok();
+            // SAFETY: a signal that its receiver ignores, should the filter let it through.
+            let sent = unsafe { libc::syscall(libc::SYS_tgkill, parent, parent, libc::SIGURG) } == 0;
+            let denied = errno() == libc::EPERM;
+            SEEN.store(u64::from(confined && !sent && denied && thread_exists(parent, parent)), SeqCst);
+        }
+        Companion::start(work, std::process::id()).unwrap().reap();
+        assert_eq!(SEEN.load(SeqCst), 1);
+    }
 }
