@@ -132,6 +132,8 @@ fn leave() {
     // SAFETY: no arguments.
     if unsafe { libc::gettid() == libc::getpid() } {
         engine::finish();
+    }
+    if hint_faults::is_first_thread() {
         hint_faults::give_up();
     }
 }

@@ -177,6 +177,20 @@ fn short_threads_do_not_end_sampling() {
     assert!(refusal.is_none() && 8 * since < looks, "{told}");
 }
 
+/// A child that shared the program's memory ended the program's agent by `syscall(SYS_exit)`.
+#[test]
+fn a_child_that_shares_memory_may_exit_without_the_agent() {
+    let Some((mut run, _)) = armed("vfork-exits", |pages| pages) else { return };
+    let mut refusal = None;
+    run.drain_until(|run| {
+        refusal = refusal.take().or(run.refusal());
+        run.child.try_wait().expect("a child").is_some()
+    });
+    let ended = run.finish();
+    assert!(ended.status.success() && ended.output == "ok\n", "{} '{}'", ended.status, ended.output);
+    assert_eq!(refusal, None);
+}
+
 /// The agent's process is killed while it holds pages: the program must not go on without them.
 #[test]
 fn a_killed_agent_ends_its_program_rather_than_lose_memory() {

@@ -48,9 +48,11 @@ struct Gate {
     ending: AtomicU64,
     /// The agent's process, whose calls are not the program's.
     agent: AtomicU64,
+    /// The program's process, whose first thread has the same number.
+    program: AtomicU64,
 }
 
-plain!(Atomics for Gate { active, busy, hold, doorbell, arming, ending, agent });
+plain!(Atomics for Gate { active, busy, hold, doorbell, arming, ending, agent, program });
 
 struct Slot {
     range: [AtomicU64; 2],
@@ -77,6 +79,13 @@ pub(super) fn configure() -> bool {
 pub(super) fn own() -> [Range64; 2] {
     let words = GATE.get().map(WipedOnFork::range).unwrap_or_default();
     [words, Range64::new((&raw const SLOT) as usize as u64, size_of_val(&SLOT) as u64)]
+}
+
+/// Notes the process that gets an agent.
+pub(super) fn set_program(program: u32) {
+    if let Some(gate) = GATE.get() {
+        gate.program.store(u64::from(program), SeqCst);
+    }
 }
 
 /// Tells that the calling process is the agent.
@@ -185,6 +194,12 @@ pub fn exclude(range: std::ops::Range<u64>) {
 pub fn is_agent() -> bool {
     let agent = GATE.get().map_or(0, |gate| gate.agent.load(SeqCst));
     agent != 0 && agent == u64::from(sys::process_number())
+}
+
+/// Returns whether the calling thread is the first of a program with an agent; one of a child that shares the
+/// program's memory (vfork) is not.
+pub fn is_first_thread() -> bool {
+    GATE.get().is_some_and(|gate| gate.program.load(SeqCst) == u64::from(sys::thread_number()))
 }
 
 /// Notes that the program filters its system calls: its children could not run an agent.

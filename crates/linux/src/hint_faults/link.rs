@@ -104,15 +104,6 @@ impl Link {
         self.shared.state.store(state as u64, Relaxed);
     }
 
-    /// Tells the engine that the agent ends as it should: everything is back.
-    pub(super) fn end(&self, state: State) {
-        self.tell(state);
-        if state != State::Ended {
-            // The engine reads the reason before it sees the end.
-            self.wait_for_end();
-        }
-    }
-
     pub(super) fn allowed(&self) -> Allowed {
         Allowed {
             rate: self.shared.rate.load(Relaxed),

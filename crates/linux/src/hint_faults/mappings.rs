@@ -51,16 +51,14 @@ fn is_library(name: &[u8]) -> bool {
         .any(|prefix| file.starts_with(prefix))
 }
 
-pub(super) struct Maps {
-    file: OwnedFd,
-}
+pub(super) struct Maps(pub(super) OwnedFd);
 
 /// Bytes per read; longer than any line.
 pub(super) const BUFFER: usize = 32 << 10;
 
 impl Maps {
     pub(super) fn open() -> Result<Self, i32> {
-        sys::open(c"/proc/self/maps").map(|file| Self { file })
+        sys::open(c"/proc/self/maps").map(Self)
     }
 
     /// Calls `see` with each mapping until it returns false. The zeroed variables of a library, which lie
@@ -69,7 +67,7 @@ impl Maps {
         let (mut offset, mut kept) = (0, 0);
         let mut library_end = None;
         loop {
-            let got = sys::read_at(self.file.as_raw_fd(), &mut buffer[kept..], offset);
+            let got = sys::read_at(self.0.as_raw_fd(), &mut buffer[kept..], offset);
             offset += got as u64;
             let text = &buffer[..kept + got];
             let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
@@ -92,7 +90,7 @@ impl Maps {
     /// Returns the mapping at the address or the next one: by `PROCMAP_QUERY` (Linux 6.11) or a walk.
     pub(super) fn at(&self, buffer: &mut [u8; BUFFER], address: u64) -> Option<Mapping> {
         let mut name = [0; 64];
-        match mapping_at(self.file.as_fd(), address, &mut name) {
+        match mapping_at(self.0.as_fd(), address, &mut name) {
             Ok(area) => {
                 let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
                 let plain =
@@ -115,18 +113,6 @@ impl Maps {
 /// Returns whether a mapping of this name is memory that a program takes for itself.
 fn is_anonymous(name: &[u8]) -> bool {
     name.is_empty() || name == b"[heap]" || name.starts_with(b"[anon:")
-}
-
-impl From<OwnedFd> for Maps {
-    fn from(file: OwnedFd) -> Self {
-        Self { file }
-    }
-}
-
-impl From<Maps> for OwnedFd {
-    fn from(maps: Maps) -> Self {
-        maps.file
-    }
 }
 
 #[cfg(test)]

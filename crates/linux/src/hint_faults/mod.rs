@@ -101,7 +101,7 @@ mod store;
 mod tables;
 mod window;
 
-pub use gate::{exclude, give_up, is_agent, note_filter, note_thread, undisturbed};
+pub use gate::{exclude, give_up, is_agent, is_first_thread, note_filter, note_thread, undisturbed};
 pub use protocol::{SOCKET_VARIABLE, VERBOSE_VARIABLE};
 pub use settings::HintFaultOptions;
 pub use source::{HintFaultSource, HintFaultStatistics};

@@ -16,13 +16,11 @@ pub(super) struct Present {
     pub(super) huge: bool,
 }
 
-pub(super) struct Presence {
-    file: OwnedFd,
-}
+pub(super) struct Presence(pub(super) OwnedFd);
 
 impl Presence {
     pub(super) fn open() -> Result<Self, i32> {
-        let presence = Self { file: sys::open(c"/proc/self/pagemap")? };
+        let presence = Self(sys::open(c"/proc/self/pagemap")?);
         // Fails before Linux 6.7.
         presence.scan(Range64 { start: PAGE, end: 2 * PAGE }, &mut [Present::default(); RUNS])?;
         Ok(presence)
@@ -32,7 +30,7 @@ impl Presence {
     pub(super) fn scan(&self, range: Range64, runs: &mut [Present; RUNS]) -> Result<(usize, u64), i32> {
         let mut regions = [PageRegion::default(); RUNS];
         let without = category::FILE | category::SWAPPED | category::ZERO;
-        let (found, next) = scan(self.file.as_fd(), range, without, &mut regions)?;
+        let (found, next) = scan(self.0.as_fd(), range, without, &mut regions)?;
         for (run, region) in runs.iter_mut().zip(&regions[..found]) {
             *run = Present { range: region.range, huge: region.categories & category::HUGE != 0 };
         }
@@ -45,7 +43,7 @@ impl Presence {
         let (mut pages, mut start) = (0, range.start);
         while start < range.end {
             let rest = Range64 { start, end: range.end };
-            let Ok((found, next)) = scan(self.file.as_fd(), rest, 0, &mut regions) else { break };
+            let Ok((found, next)) = scan(self.0.as_fd(), rest, 0, &mut regions) else { break };
             pages += regions[..found].iter().map(|region| region.range.length() / PAGE).sum::<u64>();
             if next <= start {
                 break;
@@ -53,17 +51,5 @@ impl Presence {
             start = next;
         }
         pages
-    }
-}
-
-impl From<OwnedFd> for Presence {
-    fn from(file: OwnedFd) -> Self {
-        Self { file }
-    }
-}
-
-impl From<Presence> for OwnedFd {
-    fn from(presence: Presence) -> Self {
-        presence.file
     }
 }

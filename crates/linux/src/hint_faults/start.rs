@@ -105,6 +105,7 @@ fn spawn(pause: Duration) {
     let [userfault, maps, pagemap] =
         files.as_ref().map_or([-1; 3], |files| files.each_ref().map(|file| raw(Some(file))));
     let descriptors = [socket.as_raw_fd(), process.as_raw_fd(), userfault, maps, pagemap];
+    gate::set_program(program);
     let (verbose, inside) = (configuration.verbose, !IN_CHILDREN.load(SeqCst));
     let _blocked = BlockedSignals::all();
     // The program's copies of the descriptors are closed at the end of this function. A system without room
@@ -119,7 +120,7 @@ fn open_files() -> Result<[OwnedFd; 3], State> {
     })?;
     let maps = Maps::open().map_err(|_| State::Unsupported)?;
     let presence = Presence::open().map_err(|_| State::Unsupported)?;
-    Ok([userfault.into(), maps.into(), presence.into()])
+    Ok([userfault.0, maps.0, presence.0])
 }
 
 /// Runs the agent, after a pause, until the engine goes or the program ends.
@@ -145,17 +146,21 @@ fn live(seed: Seed, memory: Range64) {
         _ => Err(seed.state),
     };
     if !link.wait_until_wanted() {
-        return link.end(State::Ended);
+        return link.tell(State::Ended);
     }
     let agent = parts.and_then(|(userfault, maps, pagemap)| {
-        Mechanism::new(userfault.into(), maps.into(), pagemap.into(), [memory, link.range()])
+        let own = [memory, link.range()];
+        Mechanism::new(Userfault(userfault), Maps(maps), Presence(pagemap), own)
     });
     match agent.and_then(|mechanism| Agent::new(&link, mechanism, seed.program)) {
         Ok(mut agent) => {
             say(seed, "hint faults on");
             let state = agent.run();
             drop(agent);
-            link.end(state);
+            if state != State::Ended {
+                // The engine reads the reason before it sees the end.
+                link.wait_for_end();
+            }
         }
         Err(state) => {
             link.tell(state);

@@ -10,10 +10,10 @@
 //! | `perf` | `perf_event_open`, its ioctls, rings and AUX areas |
 //! | `userfaultfd` | `userfaultfd`, its ioctls and messages |
 //! | `registers` | Registers of PCI devices, read and written volatile |
-//! | `process` | `geteuid`, `pidfd_open`, `kill`, `waitpid`, `poll`, `prctl`, `sigaction`, the child before exec |
+//! | `process` | `pidfd_open`, `kill`, `waitpid`, `poll`, `prctl`, `close_range`, the child before exec |
 //! | `sockets` | `connect`, `fchmod`, `bind`, `listen`, `sendmsg`, `recvmsg`, `send`, `recv`, `getsockopt` |
 //! | `companion` | `clone` with `CLONE_VM`: processes that share the program's memory |
-//! | `agent` | Calls of the agent: `close_range`, `ppoll`, `pthread_*`, `sched_*`, `nanosleep`, `pread64`, `seccomp` |
+//! | `agent` | Calls of the agent: `ppoll`, `pthread_*`, `sched_*`, `nanosleep`, `pread64`, `seccomp` |
 //! | `allocator` | The allocator of large arrays: `mmap`, `mremap` |
 //! | `probe` | Calls that only ask whether the kernel would do something; `faccessat` |
 //!

@@ -79,9 +79,7 @@ pub(crate) fn decode(raw: RawMessage) -> Message {
     }
 }
 
-pub(crate) struct Userfault {
-    descriptor: OwnedFd,
-}
+pub(crate) struct Userfault(pub(crate) OwnedFd);
 
 impl Userfault {
     /// Opens one that serves kernel-mode faults too and tells of forks: Linux grants both with
@@ -90,17 +88,17 @@ impl Userfault {
     pub(crate) fn open() -> io::Result<Self> {
         let descriptor = create(libc::O_CLOEXEC | libc::O_NONBLOCK)?;
         enable(&descriptor, NEEDED)?;
-        Ok(Self { descriptor })
+        Ok(Self(descriptor))
     }
 
     /// Takes over the descriptor of a [`Message::Fork`].
     pub(crate) fn of_child(descriptor: u32) -> Self {
         // SAFETY: the kernel opened the descriptor for whoever read the message, and nobody else knows of it.
-        Self { descriptor: unsafe { OwnedFd::from_raw_fd(descriptor as RawFd) } }
+        Self(unsafe { OwnedFd::from_raw_fd(descriptor as RawFd) })
     }
 
     pub(crate) fn raw(&self) -> RawFd {
-        self.descriptor.as_raw_fd()
+        self.0.as_raw_fd()
     }
 
     /// Registers the range for faults at missing pages: `EINVAL` unless it is anonymous memory in whole
@@ -146,18 +144,6 @@ impl Userfault {
         // SAFETY: the buffer is writable, `bytes` long, and any bytes are valid words.
         let got = unsafe { libc::read(self.raw(), messages.as_mut_ptr().cast(), bytes) };
         usize::try_from(got).unwrap_or(0) / size_of::<RawMessage>()
-    }
-}
-
-impl From<OwnedFd> for Userfault {
-    fn from(descriptor: OwnedFd) -> Self {
-        Self { descriptor }
-    }
-}
-
-impl From<Userfault> for OwnedFd {
-    fn from(userfault: Userfault) -> Self {
-        userfault.descriptor
     }
 }
 

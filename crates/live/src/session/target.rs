@@ -89,8 +89,8 @@ impl Target {
         }
     }
 
-    /// Launches or follows the program; `lock` is a running process's, `signals` are those
-    /// of an engine outside.
+    /// Launches or follows the program; `lock` is a running process's, `signals` are those of an engine
+    /// outside.
     ///
     /// # Errors
     /// If the program cannot be launched or followed.

@@ -27,7 +27,7 @@ pub(crate) fn ensure(holds: bool, what: &str) -> Result {
 
 type Duty = fn(&mut Area) -> Result;
 
-const DUTIES: [(&str, Duty); 40] = [
+const DUTIES: [(&str, Duty); 41] = [
     ("read", |area| area.check()),
     ("write", changes::write),
     ("unmap", changes::unmap),
@@ -65,6 +65,7 @@ const DUTIES: [(&str, Duty); 40] = [
     ("drop-rights", processes::drop_rights),
     ("robust", processes::robust),
     ("thread-words", processes::thread_words),
+    ("vfork-exits", processes::vfork_exits),
     ("short-threads", processes::short_threads),
     ("remap-two", changes::remap_two),
     ("register", changes::register),

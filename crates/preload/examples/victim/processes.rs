@@ -227,6 +227,24 @@ pub(crate) fn thread_words(area: &mut Area) -> Result {
 }
 
 /// More threads than the agent has places for, a few at a time.
+/// Children that share all memory end by a raw exit; then the area is read for a while.
+pub(crate) fn vfork_exits(area: &mut Area) -> Result {
+    extern "C" fn exit(_: *mut libc::c_void) -> libc::c_int {
+        // SAFETY: ends this process, which is no thread of the parent.
+        unsafe { libc::syscall(libc::SYS_exit, 0) as i32 }
+    }
+    let stack = crate::memory::map(0, 64 * PAGE) + 64 * PAGE;
+    for _ in 0..20 {
+        let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
+        // SAFETY: a stack of its own; the parent waits until the child has ended.
+        let child = unsafe { libc::clone(exit, stack as *mut _, flags, std::ptr::null_mut()) };
+        ensure(child > 0, "clone")?;
+        reap(child, "child that shares memory")?;
+    }
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    area.check()
+}
+
 pub(crate) fn short_threads(area: &mut Area) -> Result {
     let area: &Area = area;
     for round in 0..2500 {
