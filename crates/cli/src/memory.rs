@@ -7,6 +7,7 @@ use isotherm_core::Bytes;
 
 use crate::args::MemoryArgs;
 use crate::failure::Failure;
+use crate::output::say;
 
 /// Memory of the tool itself: its code, threads and tables.
 const OWN: u64 = 48 << 20;
@@ -33,7 +34,7 @@ impl Memory {
         self.check(what, need, expected)?;
         if !self.quiet {
             let need = whole(need);
-            eprintln!("isotherm: memory: about {need} for {what}, of {}", whole(self.most));
+            say(&format!("isotherm: memory: about {need} for {what}, of {}\n", whole(self.most)));
         }
         Ok(())
     }

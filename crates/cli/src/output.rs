@@ -134,12 +134,12 @@ pub(crate) fn write(output: Option<Output>, text: impl FnOnce() -> String) -> Re
 
 pub(crate) fn report_trace(path: &Path, trace: &TraceSummary) {
     let TraceSummary { rows, bytes, parts, .. } = trace;
-    eprintln!("{}: {rows} rows, {bytes} bytes in {parts} parts", path.display());
+    say(&format!("{}: {rows} rows, {bytes} bytes in {parts} parts\n", path.display()));
 }
 
 pub(crate) fn name_report(args: &ReplayArgs) {
     if let (Some(path), false) = (&args.report, args.quiet) {
-        eprintln!("report: {}", path.display());
+        say(&format!("report: {}\n", path.display()));
     }
 }
 

@@ -13,7 +13,7 @@ use crate::args::CalibrateArgs;
 use crate::commands::machines::load_profile;
 use crate::date::today;
 use crate::failure::Failure;
-use crate::output::{self, listing, print};
+use crate::output::{self, listing, print, say};
 
 struct Measured {
     nodes: Vec<u32>,
@@ -52,10 +52,10 @@ pub(crate) fn run(args: &CalibrateArgs) -> Result<(), Failure> {
     }
     print(&table(&measured))?;
     if let Some(cache) = cache.filter(|cache| least.0 < 2 * cache.0) {
-        eprintln!(
+        say(&format!(
             "isotherm: {least} measured with a last-level cache of {cache}: some links hit it, so \
-             latencies are too low"
-        );
+             latencies are too low\n"
+        ));
     }
     if let Some(file) = file {
         store(&mut profile, &measured)?;

@@ -12,6 +12,7 @@ use isotherm_trace::record::{
 use crate::args::RecordArgs;
 use crate::failure::Failure;
 use crate::memory::Memory;
+use crate::output::say;
 use crate::progress;
 
 pub(crate) fn run(args: RecordArgs) -> Result<(), Failure> {
@@ -66,9 +67,9 @@ fn describe(progress: &Progress) -> String {
 }
 
 fn report(output: &str, summary: &RecordSummary) {
-    eprintln!(
+    say(&format!(
         "isotherm: {output}: {:.2} M misses of {:.2} G accesses, {} in {} parts, {} processes, {} threads, \
-         {:.1} s",
+         {:.1} s\n",
         summary.trace.rows as f64 / 1e6,
         summary.accesses as f64 / 1e9,
         Bytes(summary.trace.bytes),
@@ -76,13 +77,16 @@ fn report(output: &str, summary: &RecordSummary) {
         summary.processes.len(),
         summary.threads,
         summary.elapsed.as_secs_f64()
-    );
+    ));
     if summary.lost > 0 {
-        eprintln!("isotherm: {} misses were lost", summary.lost);
+        say(&format!("isotherm: {} misses were lost\n", summary.lost));
     }
     if summary.untraced > 0 {
         let programs = summary.untraced_programs.join(", ");
-        eprintln!("isotherm: {} programs ran untraced (not x86-64 or setuid): {programs}", summary.untraced);
+        say(&format!(
+            "isotherm: {} programs ran untraced (not x86-64 or setuid): {programs}\n",
+            summary.untraced
+        ));
     }
     let why = match summary.stopped {
         None => return,
@@ -91,5 +95,5 @@ fn report(output: &str, summary: &RecordSummary) {
         Some(Stopped::Asked) => "it was interrupted",
         Some(Stopped::Failed) => "the trace could not be written",
     };
-    eprintln!("isotherm: recording ended before the program: {why}");
+    say(&format!("isotherm: recording ended before the program: {why}\n"));
 }

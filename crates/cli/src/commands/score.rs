@@ -10,7 +10,7 @@ use crate::date::today;
 use crate::failure::Failure;
 use crate::input::read_text;
 use crate::memory::Memory;
-use crate::output::{self, Output, listing, print};
+use crate::output::{self, Output, listing, print, say};
 
 const DEFAULT_FOLDER: &str = "docs/generated";
 const JSON: &str = "scoreboard.json";
@@ -40,11 +40,11 @@ pub(crate) fn run(args: &ScoreArgs) -> Result<(), Failure> {
     let start = Instant::now();
     if !args.quiet {
         let (runs, streams) = (plan.runs(), plan.streams());
-        eprintln!("{runs} runs over {streams} streams, then the runs that probe violated orderings");
+        say(&format!("{runs} runs over {streams} streams, then the runs that probe violated orderings\n"));
     }
     let mut progress = |progress: Progress<'_>| {
         if !args.quiet {
-            eprintln!("{}", line(progress, start.elapsed().as_secs_f64()));
+            say(&format!("{}\n", line(progress, start.elapsed().as_secs_f64())));
         }
     };
     let part = compare(&request, env!("CARGO_PKG_VERSION"), &mut progress);

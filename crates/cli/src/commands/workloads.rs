@@ -14,7 +14,7 @@ use crate::args::WorkloadsArgs;
 use crate::failure::Failure;
 use crate::input::{self, Demand};
 use crate::memory::Memory;
-use crate::output::{Output, listing, parameter_table, preset_json, preset_lines, print, report_trace};
+use crate::output::{Output, listing, parameter_table, preset_json, preset_lines, print, report_trace, say};
 use crate::settings;
 
 pub(crate) fn run(args: &WorkloadsArgs) -> Result<(), Failure> {
@@ -62,7 +62,7 @@ fn draw(
     let pictured = workloads.map(picture).collect::<Result<Vec<_>, Failure>>()?;
     page.write(isotherm_report::gallery_html(&pictured, env!("CARGO_PKG_VERSION")))?;
     if !args.quiet {
-        eprintln!("report: {}", path.display());
+        say(&format!("report: {}\n", path.display()));
     }
     Ok(())
 }

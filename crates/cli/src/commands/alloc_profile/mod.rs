@@ -16,7 +16,7 @@ use isotherm_live::session::Environment;
 use crate::args::AllocProfileArgs;
 use crate::failure::Failure;
 use crate::libraries;
-use crate::output::{listing, print};
+use crate::output::{listing, print, say};
 use symbols::Symbols;
 
 /// Runs the program and prints the allocations of each of its processes. The exit status is the program's.
@@ -43,7 +43,7 @@ pub(crate) fn run(args: &AllocProfileArgs) -> Result<(), Failure> {
         if exit.status() == 0 {
             return Err(failed);
         }
-        eprintln!("isotherm: {failed}");
+        say(&format!("isotherm: {failed}\n"));
         return Failure::exit(Some(exit.status().into()));
     }
     let mut symbols = Symbols::default();

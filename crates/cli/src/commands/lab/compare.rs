@@ -15,7 +15,7 @@ use super::guest::{boot, failure, report, session_options};
 use super::plan::{check_settings, engine, job, load_machine};
 use crate::args::lab::LabCompareArgs;
 use crate::failure::Failure;
-use crate::output;
+use crate::output::{self, say};
 
 /// Runs the verb. Fails if a policy did not run, or the program's output or status differs between runs.
 pub(super) fn run(args: LabCompareArgs) -> Result<(), Failure> {
@@ -30,7 +30,7 @@ pub(super) fn run(args: LabCompareArgs) -> Result<(), Failure> {
     let mut results = Vec::new();
     for (name, job) in &jobs {
         if !args.guest.quiet {
-            eprintln!("isotherm: {name} ({} of {})", results.len() + 1, jobs.len());
+            say(&format!("isotherm: {name} ({} of {})\n", results.len() + 1, jobs.len()));
         }
         let run = RunDirectory::create(&cache.runs()).map_err(|error| failure(&error))?;
         results.push(boot(&machine, job, (name, &cache, &run), &options)?);

@@ -16,7 +16,7 @@ use isotherm_lab::session::{self, Output, SessionOptions};
 
 use crate::args::lab::GuestArgs;
 use crate::failure::Failure;
-use crate::output;
+use crate::output::{self, say};
 
 /// Exit statuses that are not the program's, as those of `timeout` and `env`.
 const TIME_OVER: u8 = 124;
@@ -57,7 +57,7 @@ pub(super) fn failure(error: &LabError) -> Failure {
     | LabError::Guest { console, .. }
     | LabError::Ended { console, .. } = error
     {
-        Console::read(console).tail(CONSOLE_LINES).iter().for_each(|line| eprintln!("guest: {line}"));
+        Console::read(console).tail(CONSOLE_LINES).iter().for_each(|line| say(&format!("guest: {line}\n")));
     }
     Failure::Command(status, error.to_string())
 }
@@ -70,7 +70,7 @@ pub(super) fn report(
 ) -> Result<(), Failure> {
     output::write(summary, || isotherm_report::lab_json(results))?;
     if !args.quiet {
-        eprint!("{}", if args.json { isotherm_report::lab_json(results) } else { text() });
+        say(&format!("{}", if args.json { isotherm_report::lab_json(results) } else { text() }));
     }
     Ok(())
 }

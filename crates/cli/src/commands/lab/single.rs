@@ -15,7 +15,7 @@ use super::plan::{check_settings, counting, engine, environment, job, load_machi
 use crate::args::DEFAULT_POLICY;
 use crate::args::lab::{LabRunArgs, LabShellArgs};
 use crate::failure::Failure;
-use crate::output;
+use crate::output::{self, say};
 
 /// Runs a program in a guest. The exit status is the program's.
 pub(super) fn run(args: LabRunArgs) -> Result<(), Failure> {
@@ -63,7 +63,7 @@ pub(super) fn shell(args: &LabShellArgs) -> Result<(), Failure> {
     };
     let cache = Cache::find().map_err(|error| failure(&error))?;
     let run = RunDirectory::create(&cache.runs()).map_err(|error| failure(&error))?;
-    eprintln!("isotherm: booting; `exit` ends the guest; logs: {}", run.path().display());
+    say(&format!("isotherm: booting; `exit` ends the guest; logs: {}\n", run.path().display()));
     let options = session_options(None::<Nanos>, Output::Ours)?;
     let ended = session::run(&machine, &job, &cache, &run, &options).map_err(|error| failure(&error))?;
     Failure::exit(Some(ended.status.into()))
