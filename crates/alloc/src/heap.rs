@@ -30,10 +30,10 @@ pub(crate) unsafe fn allocate(size: usize, registers: Registers) -> *mut c_void 
 unsafe fn allocate_in_class(size: usize, alignment: usize, registers: Registers) -> *mut c_void {
     let state = tls::get();
     if state as usize > tls::ENDED as usize {
-        // SAFETY: the state is this thread's, and nothing else uses it until this returns: other threads have
-        // their own, and POSIX lets no handler that interrupts this call allocate (signal-safety(7)). Entries
-        // of the memory name lists that exist, and `size` is at most `fast_limit`, which is at most the
-        // largest class.
+        // Nothing else uses the state until this returns: other threads have their own, and POSIX lets no
+        // handler that interrupts this call allocate (signal-safety(7)).
+        // SAFETY: the state is this thread's alone. Entries of the memo name lists that exist, and `size` is
+        // at most `fast_limit`, which is at most the largest class.
         unsafe {
             if size <= (*state).fast_limit
                 && let Some(known) = (*state).memo.find(registers.stack, (*state).top)
