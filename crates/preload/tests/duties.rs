@@ -129,50 +129,51 @@ fn children_of_raw_calls_find_what_they_move_on_busy_processors() {
 /// Robust mutexes in armed memory: the kernel does not wait for their page when an owner dies.
 #[test]
 fn dead_owners_of_robust_mutexes_are_told() {
-    kept_armed("robust");
+    expect_ok_while_sampled("robust");
 }
 
 /// `CLONE_CHILD_CLEARTID` in armed memory: the kernel does not wait for the word's page.
 #[test]
 fn words_of_threads_that_end_are_cleared() {
-    kept_armed("thread-words");
+    expect_ok_while_sampled("thread-words");
 }
 
-/// Performs a duty whose whole area is armed again and again.
-fn kept_armed(name: &str) {
-    let Some((mut run, start)) = armed(name, |pages| pages) else { return };
-    let pid = run.pid();
-    let addresses: Vec<u64> = (0..256).map(|page| start + page * 4096).collect();
-    let mut status = None;
-    run.drain_until(|run| {
-        run.source.arm(pid, &addresses).expect("to arm");
-        status = run.child.try_wait().expect("a child");
-        status.is_some()
-    });
+/// Performs a duty whose pages are sampled all the while, as an engine does.
+fn sampled(name: &str) -> Option<Run> {
+    let mut run = Run::new(&example("victim"), &[name], generous(), SamplingRate::Frequency(1_000_000));
+    run.line();
+    assert!(run.drain_until(|run| run.source.counted().faults > 0 || run.refusal().is_some()), "{name}");
+    if let Some(reason) = run.refusal() {
+        println!("skipped: {reason}");
+        return None;
+    }
+    run.go();
+    Some(run)
+}
+
+fn expect_ok_while_sampled(name: &str) {
+    let Some(run) = sampled(name) else { return };
     let ended = run.finish();
     assert!(ended.status.success() && ended.output == "ok\n", "{name}: {} '{}'", ended.status, ended.output);
 }
 
-/// Twenty thousand threads on stacks of several sizes: the agent forgets those that ended, and arms still.
+/// More than 4,096 threads on different stacks: the agent forgets those that ended, and samples still.
 #[test]
 fn short_threads_do_not_end_sampling() {
-    let Some((mut run, start)) = armed("short-threads", |pages| pages) else { return };
-    let pid = run.pid();
-    let addresses: Vec<u64> = (0..256).map(|page| start + page * 4096).collect();
+    let Some(mut run) = sampled("short-threads") else { return };
     let mut status = None;
     let (mut before, mut since, mut looks) = (0, 0, 0);
     run.drain_until(|run| {
-        run.source.arm(pid, &addresses).expect("to arm");
-        let armed = run.source.counted().armed;
+        let faults = run.source.counted().faults;
         looks += 1;
-        (before, since) = if armed > before { (armed, 0) } else { (before, since + 1) };
+        (before, since) = if faults > before { (faults, 0) } else { (before, since + 1) };
         status = run.child.try_wait().expect("a child");
         status.is_some()
     });
     let refusal = run.refusal();
     let ended = run.finish();
     assert!(ended.status.success() && ended.output == "ok\n", "{} '{}'", ended.status, ended.output);
-    let told = format!("{refusal:?}, {before} armed, nothing in the last {since} of {looks} looks");
+    let told = format!("{refusal:?}, {before} faults, none in the last {since} of {looks} looks");
     println!("{told}");
     assert!(refusal.is_none() && 8 * since < looks, "{told}");
 }

@@ -159,12 +159,20 @@ pub(crate) fn drop_rights(area: &mut Area) -> Result {
     Ok(())
 }
 
+/// Sleeps without the C library's state of a thread, so that a page touched before can be armed again.
+fn let_it_be_armed() {
+    let pause = libc::timespec { tv_sec: 0, tv_nsec: 30_000_000 };
+    // SAFETY: reads this frame's `pause`.
+    unsafe { libc::nanosleep(&raw const pause, std::ptr::null_mut()) };
+}
+
 /// Threads die as owners of a robust mutex, which the next one must be told.
 pub(crate) fn robust(area: &mut Area) -> Result {
     struct Shared(usize);
     extern "C" fn die(mutex: *mut libc::c_void) -> *mut libc::c_void {
         // SAFETY: the mutex that `robust` made.
         unsafe { libc::pthread_mutex_lock(mutex.cast()) };
+        let_it_be_armed();
         std::ptr::null_mut()
     }
     let mutex = Shared(area.at(0));
@@ -175,7 +183,7 @@ pub(crate) fn robust(area: &mut Area) -> Result {
         libc::pthread_mutexattr_setrobust(&raw mut attributes, libc::PTHREAD_MUTEX_ROBUST);
         libc::pthread_mutex_init(mutex.0 as *mut _, &raw const attributes);
     }
-    for round in 0..3000 {
+    for round in 0..60 {
         let mut thread = 0;
         // SAFETY: as in `pthread_create(3)`; the mutex stays where it is.
         let answer = unsafe {
@@ -196,10 +204,11 @@ pub(crate) fn robust(area: &mut Area) -> Result {
 /// Threads of a raw `clone` that end clear a word each, in the area.
 pub(crate) fn thread_words(area: &mut Area) -> Result {
     extern "C" fn leave(_: *mut libc::c_void) -> libc::c_int {
+        let_it_be_armed();
         0
     }
     let stack = crate::memory::map(0, 64 * PAGE) + 64 * PAGE;
-    for round in 0..1000 {
+    for round in 0..60 {
         let word = area.at(round % 4);
         crate::memory::write(word, 1);
         let flags = libc::CLONE_VM
@@ -226,7 +235,6 @@ pub(crate) fn thread_words(area: &mut Area) -> Result {
     area.check_pages(4, area.pages - 4)
 }
 
-/// More threads than the agent has places for, a few at a time.
 /// Children that share all memory end by a raw exit; then the area is read for a while.
 pub(crate) fn vfork_exits(area: &mut Area) -> Result {
     extern "C" fn exit(_: *mut libc::c_void) -> libc::c_int {
@@ -245,19 +253,23 @@ pub(crate) fn vfork_exits(area: &mut Area) -> Result {
     area.check()
 }
 
+/// More threads, each on a larger stack than the one before, than the agent has places for.
 pub(crate) fn short_threads(area: &mut Area) -> Result {
     let area: &Area = area;
-    for round in 0..2500 {
+    for round in 0..700 {
         std::thread::scope(|scope| {
-            for stack in 0..8 {
-                let builder = std::thread::Builder::new().stack_size((stack + 2) << 16);
+            for thread in 0..8 {
+                let builder = std::thread::Builder::new().stack_size((64 + 8 * round + thread) * PAGE);
                 let _ = builder.spawn_scoped(scope, || std::hint::black_box(area.start));
             }
         });
-        // What is armed is touched, so that it can be armed again.
-        area.check_pages(round % area.pages, 1)?;
     }
-    area.check()
+    // What is armed is touched, so that it can be armed again.
+    for _ in 0..500 {
+        area.check()?;
+        std::thread::sleep(std::time::Duration::from_millis(2));
+    }
+    Ok(())
 }
 
 pub(crate) fn dont_fork(area: &mut Area) -> Result {
