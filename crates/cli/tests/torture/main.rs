@@ -105,7 +105,7 @@ fn judge(native: &(String, Option<i32>), output: &Output) -> Result<(), String> 
     let is = |right: bool, what: &str| if right { Ok(()) } else { Err(what.to_owned()) };
     is(code != Some(124) && code != Some(137), "it hangs")?;
     is(!told.contains("panicked"), "it panics")?;
-    is(told.lines().count() <= 1, "it says more than a line")?;
+    is(told.lines().count() <= 1 || runtime_lacked_memory(&told), "it says more than a line")?;
     match (out.is_empty(), code == native.1) {
         (true, _) => {
             is(!told.is_empty(), "it does not say why the program did not start")?;

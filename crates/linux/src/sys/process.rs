@@ -50,19 +50,29 @@ pub(crate) fn become_subreaper() -> io::Result<()> {
 /// Returns a child, this one or any, that has ended, with its status, without waiting; `None` if none has.
 /// Errors: `ECHILD` without such a child, `EINTR` if a signal came.
 pub(crate) fn reap(child: Option<Pid>) -> io::Result<Option<(Pid, i32)>> {
-    let pid = child.map_or(-1, |pid| pid.0 as libc::pid_t);
-    let mut status = 0;
-    // SAFETY: `status` outlives the call, which writes one integer to it.
-    match unsafe { libc::waitpid(pid, &raw mut status, libc::WNOHANG) } {
-        0 => Ok(None),
-        child => {
-            let child = checked(child)?;
-            if child == PROGRAM.load(Ordering::SeqCst) {
-                PROGRAM_END.store(status, Ordering::SeqCst);
-            }
-            Ok(Some((Pid(child as u32), status)))
-        }
+    let (kind, number) = child.map_or((libc::P_ALL, 0), |pid| (libc::P_PID, pid.0));
+    let flags = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+    // SAFETY: all zero is a valid record, and the kernel fills in one of a child that has ended.
+    let (pid, code, status) = unsafe {
+        let mut ended: libc::siginfo_t = std::mem::zeroed();
+        checked(libc::waitid(kind, number, &raw mut ended, flags))?;
+        (ended.si_pid(), ended.si_code, ended.si_status())
+    };
+    if pid == 0 {
+        return Ok(None);
     }
+    let status = match code {
+        libc::CLD_EXITED => status << 8,
+        libc::CLD_DUMPED => status | 0x80,
+        _ => status,
+    };
+    // Known before it is gone: a thread that fails between the two calls can still tell it.
+    if pid == PROGRAM.load(Ordering::SeqCst) {
+        PROGRAM_END.store(status, Ordering::SeqCst);
+    }
+    // SAFETY: a null pointer asks for no status.
+    checked(unsafe { libc::waitpid(pid, std::ptr::null_mut(), libc::WNOHANG) })?;
+    Ok(Some((Pid(pid as u32), status)))
 }
 
 /// The launched program, 0 without one, and its status of `wait(2)`, negative until it is known.
@@ -71,10 +81,23 @@ static PROGRAM_END: AtomicI32 = AtomicI32::new(-1);
 /// Whether this process does nothing any more but wait for the program and pass signals on.
 static OUTLASTING: AtomicBool = AtomicBool::new(false);
 
-/// Notes the program that this process has launched, for [`outlast_program`].
+/// Notes the program that this process has launched, for [`outlast_program`], which this process calls from
+/// then on if a library aborts it: the C library does so where a thread's destructor finds no memory.
 pub(crate) fn set_program(program: Pid) {
+    extern "C" fn on_abort(_: libc::c_int) {
+        if let Some(status) = outlast_program() {
+            // SAFETY: ends the process without running anything of it.
+            unsafe { libc::_exit(status) };
+        }
+    }
     PROGRAM_END.store(-1, Ordering::SeqCst);
     PROGRAM.store(program.0 as libc::pid_t, Ordering::SeqCst);
+    // SAFETY: all zero is a valid action; the handler makes async-signal-safe calls alone.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = on_abort as extern "C" fn(_) as usize;
+        libc::sigaction(libc::SIGABRT, &raw const action, std::ptr::null_mut());
+    }
 }
 
 /// Stops this process's other threads for good, with async-signal-safe calls alone. A thread that waits in
