@@ -23,6 +23,8 @@ pub(super) struct Pool {
     /// Accesses of chunks that were freed.
     accesses: u64,
     buffer: Vec<u8>,
+    /// Slots in use, as of this round.
+    found: Vec<Found>,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -97,7 +99,7 @@ impl Pool {
         start[offset_of!(Header, dependence)..][..4].copy_from_slice(&u32::from(dependence).to_le_bytes());
         let taken = vec![Taken::default(); layout::CHUNKS];
         let header = start[..layout::HEADER_BYTES].to_vec();
-        let pool = Self { path, file, header, heartbeat: 0, taken, accesses: 0, buffer: Vec::new() };
+        let pool = Self { path, file, header, heartbeat: 0, taken, accesses: 0, buffer: Vec::new(), found: Vec::new() };
         pool.file.write_all_at(&start, 0)?;
         Ok(pool)
     }
@@ -119,11 +121,12 @@ impl Pool {
         self.heartbeat += 1;
         self.file.write_all_at(&self.heartbeat.to_le_bytes(), offset_of!(Header, heartbeat) as u64)?;
         self.file.read_exact_at(&mut self.header, 0)?;
-        let mut slots = self.used_slots()?;
+        self.find_used_slots()?;
+        let mut slots = std::mem::take(&mut self.found);
         // A thread may have filled several chunks since, whose records must stay in order.
         slots.sort_by_key(Found::base);
         let (mut messages, mut busy) = (Vec::new(), false);
-        for found in slots {
+        for found in slots.drain(..) {
             let ends = found.state() == state::FULL
                 || round == Round::Last
                 || (round == Round::Sweep && self.taken[found.index].open && found.is_orphan());
@@ -137,16 +140,19 @@ impl Pool {
                 self.taken[found.index].open = true;
             }
         }
+        self.found = slots;
         Ok((messages, busy))
     }
 
-    fn used_slots(&self) -> io::Result<Vec<Found>> {
+    fn find_used_slots(&mut self) -> io::Result<()> {
         let allocated = (u32_at(&self.header, offset_of!(Header, allocated)) as usize).min(layout::CHUNKS);
-        let mut table = vec![0; allocated * layout::SLOT_BYTES];
-        self.file.read_exact_at(&mut table, layout::HEADER_BYTES as u64)?;
-        let (slots, _) = table.as_chunks::<{ layout::SLOT_BYTES }>();
+        self.buffer.resize(allocated * layout::SLOT_BYTES, 0);
+        self.file.read_exact_at(&mut self.buffer, layout::HEADER_BYTES as u64)?;
+        let (slots, _) = self.buffer.as_chunks::<{ layout::SLOT_BYTES }>();
         let all = slots.iter().enumerate().map(|(index, &bytes)| Found { index, bytes });
-        Ok(all.filter(|slot| matches!(slot.state(), state::OPEN | state::FULL)).collect())
+        self.found.clear();
+        self.found.extend(all.filter(|slot| matches!(slot.state(), state::OPEN | state::FULL)));
+        Ok(())
     }
 
     fn take_all(&mut self, index: usize, merge: &mut Merge) -> io::Result<Option<Message>> {
