@@ -2,13 +2,13 @@
 //! sampled.
 //!
 //! It begins when
-//! - two demotion scans in a row found too few cold pages, and none that gets a second chance: the fast tier is
-//!   full of hot ones;
+//! - two demotion scans in a row found too few cold pages, and none that gets a second chance: the fast tier
+//!   is full of hot ones;
 //! - or ten times one did and the next found enough again;
 //! - or promotions reached a plateau: past the first 500 batches, 20 batches promoted at most 25,000 pages.
 //!
-//! Nothing is looked at for 120 s, then the hit ratio each 60 s. Where the line through the last five falls by
-//! more than a point a minute, or no load was counted that would tell, the accesses have changed: sampling
+//! Nothing is looked at for 120 s, then the hit ratio each 60 s. Where the line through the last five falls
+//! by more than a point a minute, or no load was counted that would tell, the accesses have changed: sampling
 //! begins again, with aged counters.
 
 use std::collections::VecDeque;

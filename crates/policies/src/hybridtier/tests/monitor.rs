@@ -1,4 +1,4 @@
-//! What the artifact does to sample less: monitor mode, a slower event of the fast tier; and its floor.
+//! Sampling less, as the artifact does: monitor mode, a slower event of the fast tier; and its floor.
 
 use isotherm_core::{SamplingRate, TierId};
 
