@@ -161,8 +161,7 @@ mod tests {
             Signals::NONE.with(Signal::LoadSamples)
         }
         fn sampling(&self) -> Sampling {
-            let (rate, scope) = (SamplingRate::Period(1), SamplingScope::AllTiers);
-            Sampling { rate, scope, stores: false, batch: 1, tick: Nanos::SECOND }
+            Sampling::loads(SamplingRate::Period(1), SamplingScope::AllTiers, 1, Nanos::SECOND)
         }
         fn observe(&mut self, _batch: &SampleBatch, _view: &mut dyn View) {}
         fn step(&mut self, _now: Nanos, _view: &mut dyn View, plan: &mut Plan) {

@@ -59,13 +59,14 @@ impl Histogram {
         })
     }
 
-    /// Returns the quantile of NeoMem, section V-A: a count that at least `share` of all entries do not
-    /// exceed, the highest of its bin; 0 for an empty histogram.
+    /// Returns the quantile of NeoMem, section V-A: a share of at most `share` of all entries has fewer
+    /// counts; 0 for an empty histogram. It is the lowest count of its bin: the last bin has no end but the
+    /// counters' own, which no page exceeds.
     #[must_use]
     pub fn quantile(&self, share: f64) -> u32 {
         // A share such as 1 - 0.0001 is a bit less than that: whole numbers of entries stay whole.
         let above = ((1.0 - share.clamp(0.0, 1.0)) * self.entries() as f64 + 1e-6).floor() as u64;
-        self.at_rank((above + 1).min(self.entries())).map_or(0, |counts| *counts.end())
+        self.at_rank((above + 1).min(self.entries())).map_or(0, |counts| *counts.start())
     }
 
     /// Returns the bound e of NeoMem, section IV-B: with probability `1 - delta` (clamped to 0 to 1) a page's
@@ -104,6 +105,14 @@ mod tests {
         assert_eq!(histogram.error_bound(2, 0.25), 0);
         assert_eq!(histogram.error_bound(2, 0.16), 1);
         assert_eq!(histogram.error_bound(1, 0.1), 5);
+    }
+
+    #[test]
+    fn a_quantile_in_the_open_bin_is_a_count_that_pages_exceed() {
+        let bin = |counts, entries| Bin { counts, entries };
+        let histogram = Histogram::new(vec![bin(0..=0, 90), bin(24..=27, 5), bin(1_912..=65_535, 5)]);
+        assert_eq!([0.94, 0.96, 1.0].map(|share| histogram.quantile(share)), [24, 1_912, 1_912]);
+        assert_eq!(histogram.error_bound(1, 0.01), 65_535, "a bound is the most that it can be");
     }
 
     #[test]

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::TierId;
+
 macro_rules! signals {
     ($($(#[$doc:meta])* $name:ident = $text:literal,)*) => {
         /// One capability of a host: something that it observes or does.
@@ -106,6 +108,8 @@ pub struct Sampling {
     pub rate: SamplingRate,
     /// One event or one for each tier.
     pub scope: SamplingScope,
+    /// With an event for each tier: how many times rarer the fast tier's samples are than the rate says.
+    pub fast_divisor: u32,
     /// Whether stores are sampled beside loads.
     pub stores: bool,
     /// Deliver after this many samples, whatever the time.
@@ -117,7 +121,24 @@ pub struct Sampling {
 impl Sampling {
     /// Returns a request for samples of loads.
     pub const fn loads(rate: SamplingRate, scope: SamplingScope, batch: usize, tick: crate::Nanos) -> Self {
-        Self { rate, scope, stores: false, batch, tick }
+        Self { rate, scope, fast_divisor: 1, stores: false, batch, tick }
+    }
+
+    /// Returns the rate of the event that samples `tier` alone, or all where it is `None`.
+    pub fn rate_of(&self, tier: Option<TierId>) -> SamplingRate {
+        let divided = tier == Some(TierId::FAST) && self.scope == SamplingScope::EachTier;
+        let divisor = if divided { u64::from(self.fast_divisor.max(1)) } else { 1 };
+        match self.rate {
+            SamplingRate::Off => SamplingRate::Off,
+            SamplingRate::Period(period) => SamplingRate::Period(period.saturating_mul(divisor)),
+            SamplingRate::Frequency(frequency) => SamplingRate::Frequency((frequency / divisor).max(1)),
+        }
+    }
+
+    /// Returns whether `other` asks for the same events at the same rates.
+    pub fn same_events(&self, other: &Self) -> bool {
+        let events = |request: &Self| (request.rate, request.scope, request.fast_divisor, request.stores);
+        events(self) == events(other)
     }
 
     /// Returns the same request with samples of stores too.

@@ -111,8 +111,8 @@ fn watch(source: &mut dyn AccessSource, running: &Loop, test: &mut SelfTest) -> 
 }
 
 fn sampling(rate: SamplingRate, stores: bool) -> Sampling {
-    let scope = SamplingScope::AllTiers;
-    Sampling { rate, scope, stores, batch: FREQUENCY as usize, tick: Nanos(10 * Nanos::MILLISECOND.0) }
+    let tick = Nanos(10 * Nanos::MILLISECOND.0);
+    Sampling { stores, ..Sampling::loads(rate, SamplingScope::AllTiers, FREQUENCY as usize, tick) }
 }
 
 /// Returns the next pages to arm, from the start again after the last.

@@ -265,7 +265,7 @@ fn pipeline(criterion: &mut Criterion) {
         let mut host = host(&Arc::default(), &rings);
         let tick = Nanos(100 * Nanos::MILLISECOND.0);
         let (rate, scope) = (SamplingRate::Frequency(100_000), SamplingScope::AllTiers);
-        host.sample(Sampling { rate, scope, stores: false, batch: 100_000, tick });
+        host.sample(Sampling::loads(rate, scope, 100_000, tick));
         bencher.iter_custom(|times| timed(times, || number(&mut host, times * SAMPLES)));
     });
     for name in POLICIES {

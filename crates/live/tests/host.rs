@@ -163,7 +163,7 @@ fn host(fast: FastLimit, shadow: bool, mapped: u64) -> (LiveHost, Shared) {
 
 fn sampling(rate: SamplingRate, batch: usize) -> Sampling {
     let tick = Nanos(20 * Nanos::MILLISECOND.0);
-    Sampling { rate, scope: SamplingScope::AllTiers, stores: false, batch, tick }
+    Sampling::loads(rate, SamplingScope::AllTiers, batch, tick)
 }
 
 fn access(page: u64, cause: Cause) -> Access {

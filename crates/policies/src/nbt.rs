@@ -9,6 +9,7 @@
 //! - `should_numa_migrate_memory`: [`Promotion`]. With max(1 GiB, node / 16) free every faulting page is
 //!   promoted; else one that faulted within the hot threshold, if the rate limit allows.
 //! - `numa_promotion_adjust_threshold`: `numa_balancing::threshold`.
+//! - Defaults are Linux'; a paper's own configuration is a preset ([`PRESETS`]).
 //! - kswapd: [`Watermarks`] and the host's reclaim in place of MGLRU.
 //!
 //! # Deviations
@@ -17,9 +18,19 @@
 //!   fault. See `docs/reference/policies.md`.
 //! - Linux' limit of 3 % of a thread's time for scans is not modelled, nor that fault times wrap.
 
+use isotherm_core::parameters::Preset;
+
 use crate::prelude::*;
 pub(crate) use crate::support::numa_balancing::Settings;
 use crate::support::numa_balancing::{FAULT_OPERATIONS, Promotion, Scanner, Watermarks, faults_only};
+
+/// The settings of a paper that did not measure it with Linux' defaults.
+pub(crate) const PRESETS: &[Preset] = &[Preset {
+    name: "hybridtier",
+    source: "github.com/kevins981/hybridtier-asplos25-artifact, run_exp_common.sh: enable_autonuma",
+    help: "As HybridTier's artifact sets AutoNUMA up: watermark_scale_factor 200, promotions at 3,400 MB/s.",
+    values: &[("watermark_step", "2%"), ("rate_limit", "3400M")],
+}];
 
 #[derive(Debug)]
 pub(crate) struct Nbt {
@@ -87,6 +98,7 @@ impl Policy for Nbt {
 #[cfg(test)]
 mod tests {
     use isotherm_core::Pages;
+    use isotherm_core::parameters::Value;
 
     use super::*;
     use crate::support::test_view::{TestView, fault_of, parameters, setup, turn};
@@ -124,6 +136,21 @@ mod tests {
             plan_after(&mut nbt, &mut view, 21, Nanos(u64::MAX)).moves.is_empty(),
             "4 less the watermarks"
         );
+    }
+
+    /// HybridTier's authors measured AutoNUMA with a watermark_scale_factor of 200 and 3,400 MB/s, not with
+    /// Linux' 10 and 65,536.
+    #[test]
+    fn the_preset_is_the_configuration_of_the_paper() {
+        let built = |preset: &str| {
+            let mut parameters = Parameters::with_presets("nbt", Settings::SPECS, PRESETS);
+            parameters.set("preset", preset).expect("it is listed");
+            let marks = Nbt::new(&parameters, &setup(200_000, 100_000)).marks;
+            (marks.high - marks.low, parameters.value("rate_limit"))
+        };
+        let limit = |megabytes: u64| Some(Value::Size(Bytes(megabytes << 20)));
+        assert_eq!(built("default"), (100, limit(65_536)));
+        assert_eq!(built("hybridtier"), (2_000, limit(3_400)), "2 % of the tier between two marks");
     }
 
     #[test]

@@ -262,7 +262,8 @@ pub static ALL: &[Entry] = &[
         .help(
             "Promotes slow pages that fault soon after they were made to; the hot threshold follows a rate \
              limit, and the kernel's reclaim demotes.",
-        ),
+        )
+        .presets(nbt::PRESETS),
     entry!("tpp", "TPP", tpp::Tpp, tpp::Settings).paper("Maruf et al., ASPLOS 2023").help(
         "Promotes a slow page at its second hint fault; the kernel's reclaim keeps room ahead of \
              allocation.",

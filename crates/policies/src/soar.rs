@@ -9,13 +9,15 @@
 //!   over the loads.
 //! - Each object has a part of it by its part of the loads. Where AOL is below a limit, an object with most
 //!   of the loads has its part divided by a factor (its loads overlap), and one with few multiplied.
-//! - Objects are placed by score per page, whole, as long as they fit.
+//! - Objects are placed by score per page as long as there is room. The one that does not fit spills: its
+//!   first pages are fast, the rest is slow. Soar binds an object to a node with Linux' preferred policy,
+//!   which falls back to the next node once the first is full (PACT, section 5.4: "cannot be fully placed in
+//!   DRAM").
 //!
 //! # Deviations
 //! - Loads are counted, not sampled: a profile without noise.
 //! - The factor is the limit over the AOL, in whole steps up to 8: the paper gives its ends, not its steps.
 //! - An object is all that a workload allocates under one name; in a trace without names, a run of pages.
-//! - Objects that do not fit into the remaining room stay slow, and that room stays free.
 
 /// Of the published fit on Skylake: `K = 1 / (A + B / AOL)`, AOL in cycles.
 const A: f64 = 0.87;
@@ -54,19 +56,16 @@ impl ProfileInterval {
     }
 }
 
-/// Selects the objects, given as pages and score, to place in `room` pages: those of the highest score per
-/// page that fit whole.
-pub fn place(objects: &[(u64, f64)], room: u64) -> Vec<bool> {
+/// Returns how many pages of each object, given as pages and score, are placed in `room` pages: those of the
+/// highest score per page first, until the room is used up.
+pub fn place(objects: &[(u64, f64)], room: u64) -> Vec<u64> {
     let mut order: Vec<usize> = (0..objects.len()).collect();
     let density = |&(pages, score): &(u64, f64)| score / pages.max(1) as f64;
     order.sort_by(|&one, &other| density(&objects[other]).total_cmp(&density(&objects[one])));
-    let (mut left, mut fast) = (room, vec![false; objects.len()]);
+    let (mut left, mut fast) = (room, vec![0; objects.len()]);
     for object in order {
-        let pages = objects[object].0;
-        if pages <= left {
-            fast[object] = true;
-            left -= pages;
-        }
+        fast[object] = objects[object].0.min(left);
+        left -= fast[object];
     }
     fast
 }
@@ -76,10 +75,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn objects_are_placed_by_score_a_page_whole() {
-        assert_eq!(place(&[(10, 100.0), (90, 450.0), (5, 10.0)], 50), [true, false, true]);
-        assert_eq!(place(&[(10, 100.0), (90, 450.0), (5, 10.0)], 100), [true, true, false]);
-        assert_eq!(place(&[(10, 100.0)], 9), [false]);
+    fn objects_are_placed_by_score_a_page() {
+        let objects = [(10, 100.0), (90, 450.0), (5, 10.0)];
+        assert_eq!(place(&objects, 100), [10, 90, 0]);
+        assert_eq!(place(&objects, 200), [10, 90, 5]);
+    }
+
+    #[test]
+    fn an_object_that_does_not_fit_spills_and_leaves_no_room_free() {
+        assert_eq!(place(&[(10, 100.0), (90, 450.0), (5, 10.0)], 50), [10, 40, 0]);
+        assert_eq!(place(&[(10, 100.0)], 9), [9]);
     }
 
     #[test]

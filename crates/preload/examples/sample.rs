@@ -32,7 +32,7 @@ fn run() -> Result<(), Box<dyn std::error::Error>> {
     let mut source = HintFaultSource::open(HintFaultOptions::default())?;
     let rate = SamplingRate::Frequency(1_000_000);
     let tick = Nanos(10_000_000);
-    source.request(&Sampling { rate, scope: SamplingScope::AllTiers, stores: true, batch: 1 << 12, tick })?;
+    source.request(&Sampling::loads(rate, SamplingScope::AllTiers, 1 << 12, tick).and_stores())?;
     let mut child =
         Command::new(program).args(arguments).envs(source.environment(Path::new(&library))).spawn()?;
     source.follow(Pid(child.id()))?;

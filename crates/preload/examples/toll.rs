@@ -94,13 +94,7 @@ fn alternate(source: &mut HintFaultSource, process: u32, path: &std::path::Path,
     let slice = |source: &mut HintFaultSource, on: bool, time: Duration| {
         let rate = if on { SamplingRate::Frequency(1_000_000) } else { SamplingRate::Off };
         let tick = Nanos(10_000_000);
-        source.request(&Sampling {
-            rate,
-            scope: SamplingScope::AllTiers,
-            stores: true,
-            batch: 4096,
-            tick,
-        })?;
+        source.request(&Sampling::loads(rate, SamplingScope::AllTiers, 4096, tick).and_stores())?;
         std::thread::sleep(Duration::from_millis(20));
         let (begin, from, delay, mut accesses) = (Instant::now(), count()?, delayed(process)?, Vec::new());
         while begin.elapsed() < time {

@@ -1,9 +1,9 @@
 //! Migration decisions of HybridTier's filters against exact counts, over filter sizes (HybridTier, Table 5).
 //!
 //! `cargo run --release -p isotherm-sim --example migration_accuracy [WORKLOAD]`. One run for each size of
-//! Table 5, at 1:16 and in the same proportion to the fast tier: the paper's 128 MB are 16 bytes per page of
-//! its 32 GB. In each run the policy counts the same samples in its filters and in exact tables, and compares
-//! every decision (`hybridtier.audit`).
+//! Table 5, at the paper's 1:16 (32 GB of fast memory, 12 % of its 267 GB) and in the same proportion to the
+//! fast tier: the paper's 128 MB are 16 bytes per page of its 32 GB. In each run the policy counts the same
+//! samples in its filters and in exact tables, and compares every decision (`hybridtier.audit`).
 
 use std::error::Error;
 use std::ops::ControlFlow;
@@ -24,9 +24,9 @@ const TABLE_5: [(u64, &str, &str); 5] = [
 fn main() -> Result<(), Box<dyn Error>> {
     let name = std::env::args().nth(1).unwrap_or_else(|| "cachelib-cdn".into());
     let Loaded { input, scale } = load(&name)?;
-    let size = FastSize::parse("1:16")?;
+    let size = FastSize::parse("12%")?;
     let fast = size.pages(&input.stream)?.0;
-    let profile = Profile::builtin("freqtier-cxl1")?;
+    let profile = Profile::builtin("hybridtier")?;
     let hybridtier = isotherm_policies::find("hybridtier")?;
     let with_filter = |bytes_per_page: u64| {
         let mut parameters = hybridtier.parameters();

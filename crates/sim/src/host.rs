@@ -383,9 +383,7 @@ impl Host for SimHost<'_> {
 
     fn sample(&mut self, request: Sampling) {
         let threads = self.processor.thread_count();
-        let changed = self.processor.sampler.request().rate != request.rate
-            || self.processor.sampler.request().scope != request.scope
-            || self.processor.sampler.request().stores != request.stores;
+        let changed = !self.processor.sampler.request().same_events(&request);
         self.processor.sampler.set(request, threads);
         if changed {
             self.processor.restart_events();

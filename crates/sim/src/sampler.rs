@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use isotherm_core::{Sample, Sampling, SamplingRate, SamplingScope};
+use isotherm_core::{Sample, Sampling, SamplingRate, SamplingScope, TierId};
 use isotherm_machine::MAX_TIERS;
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -35,15 +35,9 @@ pub(crate) struct Sampler {
 
 impl Sampler {
     pub(crate) fn new(ring_limit: u64, seed: u64) -> Self {
-        let off = Sampling {
-            rate: SamplingRate::Off,
-            scope: SamplingScope::AllTiers,
-            stores: false,
-            batch: usize::MAX,
-            tick: isotherm_core::Nanos(u64::MAX),
-        };
+        let never = isotherm_core::Nanos(u64::MAX);
         Self {
-            request: off,
+            request: Sampling::loads(SamplingRate::Off, SamplingScope::AllTiers, usize::MAX, never),
             periods: [0; MAX_TIERS],
             rates: [0.0; MAX_TIERS],
             ring: VecDeque::new(),
@@ -89,8 +83,9 @@ impl Sampler {
     fn adapt(&mut self, threads: usize) {
         let unsampled = usize::from(self.request.scope == SamplingScope::EachSlowTier);
         self.periods[..unsampled].fill(0);
-        for (period, rate) in self.periods.iter_mut().zip(self.rates).skip(unsampled) {
-            *period = match self.request.rate {
+        let each_tier = self.request.scope != SamplingScope::AllTiers;
+        for (event, (period, rate)) in self.periods.iter_mut().zip(self.rates).enumerate().skip(unsampled) {
+            *period = match self.request.rate_of(each_tier.then_some(TierId(event as u8))) {
                 SamplingRate::Off => 0,
                 SamplingRate::Period(period) => period.max(1),
                 SamplingRate::Frequency(hertz) => {
@@ -149,10 +144,10 @@ impl Sampler {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use isotherm_core::{Nanos, Operation, PageId, TierId};
+    use isotherm_core::{Nanos, Operation, PageId};
 
     fn request(rate: SamplingRate, scope: SamplingScope) -> Sampling {
-        Sampling { rate, scope, stores: false, batch: 100, tick: Nanos::SECOND }
+        Sampling::loads(rate, scope, 100, Nanos::SECOND)
     }
 
     fn sample(page: u32) -> Sample {
@@ -175,6 +170,15 @@ mod tests {
         (0..50).for_each(|_| sampler.block(&[1000, 100, 0, 0], 100_000.0, 2));
         assert_eq!(sampler.period(0), 49, "10 a microsecond / 0.2, rounded down");
         assert_eq!(sampler.period(1), 4);
+    }
+
+    #[test]
+    fn the_fast_tier_can_be_sampled_more_rarely() {
+        let mut sampler = Sampler::new(10, 1);
+        let each = request(SamplingRate::Frequency(100_000), SamplingScope::EachTier);
+        sampler.set(Sampling { fast_divisor: 4, ..each }, 2);
+        (0..50).for_each(|_| sampler.block(&[1000, 100, 0, 0], 100_000.0, 2));
+        assert_eq!((sampler.period(0), sampler.period(1)), (199, 4), "4 x 49, rounded once");
     }
 
     #[test]

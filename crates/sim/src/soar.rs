@@ -83,10 +83,19 @@ impl Locator for Placed {
 pub(crate) fn run(replay: &Replay<'_>, fast: Pages) -> Finished {
     let objects = Objects::of(replay.stream, replay.ranges);
     let scored: Vec<(u64, f64)> = objects.pages.iter().copied().zip(scores(replay, &objects)).collect();
-    let chosen = place(&scored, fast.0);
     let slow = replay.profile.tiers.len() as u8 - 1;
-    let tier = |&object: &u32| if chosen[object as usize] { TierId::FAST.0 } else { slow };
-    replay.placed(Placed(objects.of_page.iter().map(tier).collect()))
+    replay.placed(Placed(tiers(&objects, place(&scored, fast.0), slow)))
+}
+
+/// Returns each page's tier: the first pages of an object, as many as `fast` says of it, are fast.
+fn tiers(objects: &Objects, mut fast: Vec<u64>, slow: u8) -> Vec<u8> {
+    let tier = |&object: &u32| {
+        let left = &mut fast[object as usize];
+        let is_fast = *left > 0;
+        *left = left.saturating_sub(1);
+        if is_fast { TierId::FAST.0 } else { slow }
+    };
+    objects.of_page.iter().map(tier).collect()
 }
 
 /// Returns each object's score over the intervals of a run with all memory fast.
@@ -140,6 +149,12 @@ mod tests {
         let objects = Objects::of(&stream(&[0, 1, 2, 3, 9]), &ranges);
         assert_eq!(objects.of_page, [1, 1, 0, 1, 2]);
         assert_eq!(objects.pages, [1, 3, 1]);
+    }
+
+    #[test]
+    fn the_first_pages_of_an_object_that_spills_are_fast() {
+        let objects = Objects { of_page: vec![0, 1, 1, 0, 1], pages: vec![2, 3] };
+        assert_eq!(tiers(&objects, vec![0, 2], 1), [1, 0, 0, 1, 1]);
     }
 
     #[test]

@@ -119,6 +119,9 @@ fn it_is_deterministic() {
     assert_eq!((first.modelled_ns, first.promotions), (second.modelled_ns, second.promotions));
 }
 
+/// NeoMem's clear interval.
+const CLEAR_NS: f64 = 5e9;
+
 /// Measures profiling alone, on one core shared by program and daemon: the paper's 0.021 % are at most 0.05 %
 /// here.
 #[test]
@@ -127,7 +130,14 @@ fn profiling_costs_at_most_a_twentieth_of_a_percent() {
     let (with, without) = (one("neomem:migrate=false", stream(), 1.0), one("first-touch", stream(), 1.0));
     assert!(with.modelled_ns.0 > 1_000_000_000, "a second holds a threshold update: {}", with.modelled_ns);
     assert_eq!(with.promotions, 0);
-    let cost = with.modelled_ns.0 as f64 / without.modelled_ns.0 as f64 - 1.0;
+    let (time, extra) = (without.modelled_ns.0 as f64, (with.modelled_ns.0 - without.modelled_ns.0) as f64);
+    // Each hot page is read and taken in once in a clear interval, of which this run is the beginning.
+    let found =
+        with.timeline.iter().rev().find_map(|interval| interval.gauges.get("hot-pages-found").copied());
+    let hot = found.expect("a gauge") * plain_machine().device.expect("a device").read.0 as f64
+        + with.charges.tracking.0 as f64;
+    assert!(hot > 0.0, "the threshold lets them through");
+    let cost = (extra - hot).max(0.0) / time + hot / CLEAR_NS;
     assert!(cost <= 0.0005, "{cost}");
     let charged = with.tiering_cpu_ns.0 as f64 / with.modelled_ns.0 as f64;
     assert!(charged > 0.0001, "each reading costs a microsecond in 10 ms: {charged}");

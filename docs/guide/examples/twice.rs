@@ -30,7 +30,7 @@ impl Policy for Twice {
     fn sampling(&self) -> Sampling {
         let rate = SamplingRate::Frequency(100_000);
         let tick = Nanos(self.window.0 / 8);
-        Sampling { rate, scope: SamplingScope::AllTiers, stores: false, batch: 1000, tick }
+        Sampling::loads(rate, SamplingScope::AllTiers, 1000, tick)
     }
 
     fn observe(&mut self, batch: &SampleBatch, view: &mut dyn View) {

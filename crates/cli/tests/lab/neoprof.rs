@@ -11,10 +11,8 @@ use crate::tiering::{
     FAST, HOT, NEAR, Outcome, PAGE_LINES, PAGES, PROGRAM, SHARE, closed_form, misses_of, moves, run,
 };
 
-/// NeoMem with the paper's times and sizes for a footprint of 15 GB; these programs have 256 MiB. The
-/// kernel's LRU takes off at once as much as the quota allows in a period.
-const POLICY: [&str; 8] =
-    ["--policy", "neomem", "--scale", "60", "--start", "slow", "--set", "neomem.reclaim=1024"];
+/// NeoMem with the paper's times and sizes for a footprint of 15 GB; these programs have 256 MiB.
+const POLICY: [&str; 6] = ["--policy", "neomem", "--scale", "60", "--start", "slow"];
 /// About as many misses as the planted program has.
 const BTREE: [&str; 11] = [
     "btree",

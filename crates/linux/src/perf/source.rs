@@ -19,7 +19,9 @@ use std::collections::HashSet;
 use std::io;
 use std::path::Path;
 
-use isotherm_core::{Bytes, Counters, Operation, Sampling, SamplingRate, SamplingScope, Signal, Signals};
+use isotherm_core::{
+    Bytes, Counters, Nanos, Operation, Sampling, SamplingRate, SamplingScope, Signal, Signals,
+};
 
 use super::counters::{CounterEvents, PmuCounters};
 use super::data_source::TierMap;
@@ -46,6 +48,7 @@ struct Slot {
     spec: EventSpec,
     grant: Grant,
     decoder: Decoder,
+    rate: SamplingRate,
 }
 
 /// Events of a root: those that sample, and those that report the life of tasks.
@@ -119,7 +122,8 @@ impl PmuSource {
             statistics: SourceStatistics::default(),
             counters: None,
         };
-        source.slots = source.slots_for(SamplingScope::AllTiers, false, SamplingRate::Off)?;
+        let off = Sampling::loads(SamplingRate::Off, SamplingScope::AllTiers, 1, Nanos::SECOND);
+        source.slots = source.slots_for(&off)?;
         Ok(source)
     }
 
@@ -139,18 +143,13 @@ impl PmuSource {
         self.tasks.roots().map(|root| root.sampling.len() + root.reports.len()).sum()
     }
 
-    fn slots_for(
-        &self,
-        scope: SamplingScope,
-        stores: bool,
-        rate: SamplingRate,
-    ) -> Result<Vec<Slot>, LinuxError> {
-        let loads = match scope {
+    fn slots_for(&self, sampling: &Sampling) -> Result<Vec<Slot>, LinuxError> {
+        let loads = match sampling.scope {
             SamplingScope::AllTiers => &self.events.all_tiers,
             SamplingScope::EachTier | SamplingScope::EachSlowTier => &self.events.each_tier,
         };
-        let specs = loads.iter().chain(self.events.stores.iter().filter(|_| stores));
-        specs.map(|spec| self.slot(spec, rate)).collect()
+        let specs = loads.iter().chain(self.events.stores.iter().filter(|_| sampling.stores));
+        specs.map(|spec| self.slot(spec, sampling.rate_of(spec.tier))).collect()
     }
 
     fn slot(&self, spec: &EventSpec, rate: SamplingRate) -> Result<Slot, LinuxError> {
@@ -161,7 +160,7 @@ impl PmuSource {
         };
         let decoder = Decoder::new(spec, fixed, self.events.tiers, self.options.megahertz);
         let unknown = || unsupported(format!("samples of {} hold fields of unknown size", spec.name));
-        Ok(Slot { spec: spec.clone(), grant, decoder: decoder.ok_or_else(unknown)? })
+        Ok(Slot { spec: spec.clone(), grant, decoder: decoder.ok_or_else(unknown)?, rate })
     }
 
     fn make_rings(&mut self) -> Result<(), LinuxError> {
@@ -174,11 +173,13 @@ impl PmuSource {
     }
 
     fn open_sampling(&self, tid: u32) -> io::Result<Vec<Event>> {
-        let Some(request) = self.request else { return Ok(Vec::new()) };
+        if self.request.is_none() {
+            return Ok(Vec::new());
+        }
         let disabled = if self.enabled { 0 } else { flag::DISABLED };
         let mut opened = Vec::new();
         for (slot, rings) in self.slots.iter().zip(&self.rings) {
-            let attr = open::sampling(&slot.spec, slot.grant, request.rate, self.max_rate);
+            let attr = open::sampling(&slot.spec, slot.grant, slot.rate, self.max_rate);
             let attr = Attr { flags: attr.flags | flag::INHERIT | disabled, ..attr };
             let leader = open::leading(&slot.spec, slot.grant);
             for ring in rings {
@@ -331,13 +332,10 @@ impl AccessSource for PmuSource {
         if sampling.rate == SamplingRate::Off {
             return self.enable(false);
         }
-        let same = self.request.is_some_and(|before| {
-            (before.rate, before.scope, before.stores) == (sampling.rate, sampling.scope, sampling.stores)
-        });
-        if same {
+        if self.request.is_some_and(|before| before.same_events(sampling)) {
             return if self.enabled { Ok(()) } else { self.enable(true) };
         }
-        let slots = self.slots_for(sampling.scope, sampling.stores, sampling.rate)?;
+        let slots = self.slots_for(sampling)?;
         self.enable(false)?;
         self.read_rings();
         self.slots = slots;

@@ -70,7 +70,7 @@ impl VirtualPmuSource {
     fn adapt(&mut self, snapshot: &Snapshot, now: Nanos) -> Result<(), LinuxError> {
         let Some((request, frequency)) = self.request.zip(self.frequency.as_mut()) else { return Ok(()) };
         frequency.learn(events(snapshot, &request), now);
-        let periods = frequency.periods();
+        let periods = slower_fast_tier(&request, frequency.periods());
         if differ(&self.pmu.periods, &periods) { self.sample(&request, periods) } else { Ok(()) }
     }
 
@@ -94,6 +94,14 @@ fn own_thread() -> u32 {
     // `/proc/thread-self` is `PID/task/TID`.
     let link = std::fs::read_link("/proc/thread-self");
     link.ok().and_then(|path| path.file_name()?.to_str()?.parse().ok()).unwrap_or(0)
+}
+
+/// Returns the periods with that of the fast tier's own event as much longer as the request wants it.
+fn slower_fast_tier(request: &Sampling, mut periods: [u64; MAX_TIERS]) -> [u64; MAX_TIERS] {
+    if request.scope == SamplingScope::EachTier && request.fast_divisor > 1 {
+        periods[0] = periods[0].saturating_mul(request.fast_divisor.into()).min(Record::MAX_WEIGHT.into());
+    }
+    periods
 }
 
 /// Returns the misses that each event has counted.
@@ -154,10 +162,7 @@ impl AccessSource for VirtualPmuSource {
     }
 
     fn request(&mut self, sampling: &Sampling) -> Result<(), LinuxError> {
-        let same = |before: &Sampling| {
-            (before.rate, before.scope, before.stores) == (sampling.rate, sampling.scope, sampling.stores)
-        };
-        if self.request.as_ref().is_some_and(same) {
+        if self.request.is_some_and(|before| before.same_events(sampling)) {
             return Ok(());
         }
         self.request = Some(*sampling);
@@ -173,7 +178,7 @@ impl AccessSource for VirtualPmuSource {
                 self.frequency.insert(Frequency::new(hertz, misses, now)).periods()
             }
         };
-        self.sample(sampling, periods)
+        self.sample(sampling, slower_fast_tier(sampling, periods))
     }
 
     fn drain(&mut self, accesses: &mut Vec<Access>) -> Result<(), LinuxError> {

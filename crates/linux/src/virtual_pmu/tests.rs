@@ -120,7 +120,7 @@ fn modelled(time: u64, load_misses: u64) -> Snapshot {
 }
 
 fn sampling(rate: SamplingRate, scope: SamplingScope, stores: bool) -> Sampling {
-    Sampling { rate, scope, stores, batch: 1, tick: Nanos(1) }
+    Sampling { stores, ..Sampling::loads(rate, scope, 1, Nanos(1)) }
 }
 
 #[test]

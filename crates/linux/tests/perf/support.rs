@@ -112,7 +112,7 @@ pub(crate) fn every(period: u64) -> Sampling {
 
 /// Returns a request at a rate.
 pub(crate) fn at(rate: SamplingRate) -> Sampling {
-    Sampling { rate, scope: SamplingScope::AllTiers, stores: false, batch: 1000, tick: Nanos::MILLISECOND }
+    Sampling::loads(rate, SamplingScope::AllTiers, 1000, Nanos::MILLISECOND)
 }
 
 /// Makes a source of page faults with rings of `ring_pages` pages.

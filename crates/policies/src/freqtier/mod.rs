@@ -10,6 +10,9 @@
 //! - Dynamic hot threshold (section V-C a): `support::hot_threshold`, too.
 //! - Dynamic tiering intensity (section V-B 2): `intensity`.
 //!
+//! The threshold has no floor: the paper lowers it as long as the hot pages do not fill the fast tier (V-C
+//! a), to 1 where few pages are sampled. HybridTier's artifact, by the same authors, stops at 3.
+//!
 //! # Deviations
 //! `docs/reference/policies.md` has them: ties, the room of the hot set, chance in hit ratios, demotion scans
 //! that fell short, refused promotions, monitoring. A batch that the tick cuts short is handled as it is.

@@ -97,6 +97,12 @@ impl Hotness {
         (promoted, promoted && !self.thresholds.frequency.is_hot(page, counts.frequency))
     }
 
+    /// Returns whether the `index`-th page's samples in the batch counted last told nothing new: its
+    /// frequency counter was full.
+    pub(super) fn was_saturated(&self, index: usize) -> bool {
+        self.frequency.changes[index].before == self.frequency.tracker.maximum()
+    }
+
     pub(super) fn look_up(&mut self, pages: &[u32], work: &mut Work) {
         for metric in [&mut self.frequency, &mut self.momentum] {
             metric.tracker.get_batch(pages, &mut metric.counts);
@@ -136,6 +142,18 @@ impl Hotness {
             audit.cool(cooled);
         }
         cooled
+    }
+
+    /// Ages both trackers: what was hot before monitor mode need not be now.
+    pub(super) fn age(&mut self, work: &mut Work) {
+        for metric in [&mut self.frequency, &mut self.momentum] {
+            metric.tracker.age();
+            work.swept += metric.tracker.bytes() as u64;
+        }
+        self.thresholds.frequency.age();
+        if let Some(audit) = &mut self.audit {
+            audit.cool(Cooled { frequency: true, momentum: true });
+        }
     }
 
     /// Returns the cache lines that one page costs in both trackers.

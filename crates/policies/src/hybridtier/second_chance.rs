@@ -65,6 +65,11 @@ impl SecondChances {
         due.iter().for_each(|mark| self.marked.remove(mark.page));
     }
 
+    pub(super) fn clear(&mut self) {
+        self.marks.drain(..).for_each(|mark| self.marked.remove(mark.page));
+        self.cohorts.clear();
+    }
+
     pub(super) fn cool(&mut self) {
         self.marks.iter_mut().for_each(|mark| mark.count /= 2);
     }

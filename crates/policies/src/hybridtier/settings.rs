@@ -4,6 +4,7 @@ use isotherm_core::parameters::Preset;
 use isotherm_core::{Bytes, Nanos, PageSize, Sampling, SamplingRate, SamplingScope, choices, parameters};
 use isotherm_trackers::{FilterShape, ShapeError};
 
+use super::monitor::MonitorSettings;
 use crate::Setup;
 use crate::support::filter::{self, CounterBits};
 use crate::support::hot_threshold::{ThresholdSettings, Ties};
@@ -54,6 +55,12 @@ parameters! {
         /// The same for huge pages.
         initial_threshold_huge: u32 = count(1, 65_535, "1000").unit("samples")
             .source("HybridTier's artifact; the paper is silent"),
+        /// The least that the frequency threshold falls to.
+        threshold_floor: u32 = count(1, 65_535, "3").unit("samples")
+            .source("HybridTier's artifact: a large number of pages has a frequency of 1; the paper is silent"),
+        /// The same for huge pages.
+        threshold_floor_huge: u32 = count(1, 65_535, "600").unit("samples")
+            .source("HybridTier's artifact; the paper is silent"),
         /// Samples counted before the frequency threshold follows the distribution.
         threshold_warmup: f64 = number(0.0, 1e6, "1").unit("samples per fast page")
             .source("ours: before, an empty histogram would pull the threshold to 1"),
@@ -96,12 +103,45 @@ parameters! {
         /// Sampling frequency.
         sampling: u64 = count(1, 100_000_000, "100k").unit("Hz per thread and event")
             .source("HybridTier's artifact, clamped to the kernel's limit; the paper names none"),
+        /// The fast tier's event is halved in frequency while most of its samples tell nothing new, unless
+        /// that is no more than this.
+        sampling_least: u64 = count(1, 100_000_000, "40k").unit("Hz per thread and event")
+            .source("HybridTier's artifact; the paper is silent"),
+        /// The same for huge pages.
+        sampling_least_huge: u64 = count(1, 100_000_000, "20k").unit("Hz per thread and event")
+            .source("HybridTier's artifact; the paper is silent"),
+        /// Most of the fast tier's samples in a batch: those of pages whose frequency counter was full
+        /// before.
+        saturated_share: f64 = number(0.0, 1.0, "0.8").unit("of the fast tier's samples")
+            .source("HybridTier's artifact; the paper is silent"),
         /// One event for each tier, which samples a rarely used tier more densely, or one for all.
         sampling_scope: SamplingScope = choice("each-tier")
             .source("HybridTier's artifact: one event for local and one for remote memory"),
         /// A batch is acted upon after this time even if it is not full.
         tick: Nanos = interval("1s").source("ours: marked pages are revisited in time where samples are rare")
             .scaled(),
+        /// Batches before promotions may count as a plateau, at which sampling stops (monitor mode).
+        plateau_start: u64 = count(0, 1 << 40, "500").unit("batches")
+            .source("HybridTier's artifact; the paper is silent"),
+        /// The same for huge pages.
+        plateau_start_huge: u64 = count(0, 1 << 40, "100").unit("batches")
+            .source("HybridTier's artifact; the paper is silent"),
+        /// Batches over which promotions are counted.
+        plateau_batches: u64 = count(1, 1 << 40, "20").unit("batches")
+            .source("HybridTier's artifact; the paper is silent"),
+        /// The same for huge pages.
+        plateau_batches_huge: u64 = count(1, 1 << 40, "50").unit("batches")
+            .source("HybridTier's artifact; the paper is silent"),
+        /// With no more promotions than these in those batches there is a plateau.
+        plateau_pages: u64 = count(0, 1 << 40, "25k").unit("pages")
+            .source("HybridTier's artifact; the paper is silent").scaled(),
+        /// The same for huge pages.
+        plateau_pages_huge: u64 = count(0, 1 << 40, "100").unit("pages")
+            .source("HybridTier's artifact; the paper is silent").scaled(),
+        /// Time in monitor mode without a look at hits.
+        monitor_quiet: Nanos = interval("120s").source("HybridTier's artifact; the paper is silent").scaled(),
+        /// Time between two looks at hits in monitor mode.
+        monitor_interval: Nanos = interval("60s").source("HybridTier's artifact; the paper is silent").scaled(),
         /// Whether every decision is compared with one from exact counts of the same samples.
         audit: bool = flag("false").source("ours: measures Table 5"),
     }
@@ -147,7 +187,8 @@ impl Settings {
     /// Returns the frequency threshold's settings. Its hot set leaves `reserve` pages of the fast tier free.
     pub(super) fn threshold(&self, reserve: u64, setup: &Setup) -> ThresholdSettings {
         let initial = by_size(setup, self.initial_threshold, self.initial_threshold_huge);
-        ThresholdSettings::new(self.ties, initial, self.threshold_warmup, reserve, setup)
+        let floor = by_size(setup, self.threshold_floor, self.threshold_floor_huge);
+        ThresholdSettings::new(self.ties, initial, self.threshold_warmup, reserve, setup).with_floor(floor)
     }
 
     pub(super) fn promote_momentum(&self, setup: &Setup) -> u32 {
@@ -166,8 +207,35 @@ impl Settings {
         (self.frequency_cooling_per_page * base_pages.max(1) as f64).ceil() as u64
     }
 
-    pub(super) fn request(&self) -> Sampling {
-        Sampling::loads(SamplingRate::Frequency(self.sampling), self.sampling_scope, self.batch, self.tick)
+    pub(super) fn monitor(&self, setup: &Setup) -> MonitorSettings {
+        let batches = |batches: u64| batches.saturating_mul(self.batch as u64);
+        MonitorSettings {
+            plateau_start: batches(by_size(setup, self.plateau_start, self.plateau_start_huge)),
+            plateau_samples: batches(by_size(setup, self.plateau_batches, self.plateau_batches_huge)),
+            plateau_pages: by_size(setup, self.plateau_pages, self.plateau_pages_huge),
+            quiet: self.monitor_quiet,
+            interval: self.monitor_interval,
+        }
+    }
+
+    /// Returns by how much halving may divide the frequency of the fast tier's event, if it has one.
+    pub(super) fn most_divisor(&self, setup: &Setup) -> u32 {
+        let least = by_size(setup, self.sampling_least, self.sampling_least_huge);
+        let mut divisor = 1;
+        while self.sampling_scope == SamplingScope::EachTier && self.sampling / u64::from(divisor) > least {
+            divisor *= 2;
+        }
+        divisor
+    }
+
+    /// Returns the request for samples, the fast tier's that many times more rarely; or of none, in monitor
+    /// mode.
+    pub(super) fn request(&self, fast_divisor: u32, monitoring: bool) -> Sampling {
+        let (rate, tick) = match monitoring {
+            true => (SamplingRate::Off, self.monitor_interval),
+            false => (SamplingRate::Frequency(self.sampling), self.tick),
+        };
+        Sampling { fast_divisor, ..Sampling::loads(rate, self.sampling_scope, self.batch, tick) }
     }
 }
 

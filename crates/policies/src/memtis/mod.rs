@@ -9,7 +9,7 @@
 //! - Samples of loads and stores count exactly, page by page (`counts`); cooling halves the counts lazily.
 //! - A histogram of 16 bins of powers of two (`histogram`) gives the hot threshold: the largest set of bins
 //!   that fits the fast tier less 3 %. While that set is small, the bin below is warm ([`Thresholds`]).
-//! - The sampling period follows the time that sampling takes (`period`).
+//! - The sampling period follows the time that sampling takes (`period`, which goes there at once).
 //! - Every 500 ms, hot pages of slower tiers are promoted and cold pages demoted, within a rate
 //!   (`migration`).
 //! - Huge pages: `units`, `split`.

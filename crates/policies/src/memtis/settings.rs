@@ -50,7 +50,7 @@ parameters! {
         cpu_target: f64 = number(0.0, 1.0, "3%").unit("of one core").source("Memtis' artifact"),
         /// By how much sampling may miss its target before the period changes.
         cpu_tolerance: f64 = number(0.0, 1.0, "0.5%").unit("of one core").source("Memtis' artifact"),
-        /// Time between two adjustments of the period.
+        /// Time between two adjustments of the period; the first comes after one round of moves.
         period_interval: Nanos = interval("15s").source("Memtis' artifact").scaled(),
         /// Time of the sampling thread for one sample, from which its share of a core follows.
         sample_cost: Nanos = duration(Nanos(0), Nanos(1_000_000), "220ns")

@@ -12,7 +12,11 @@
 //!
 //! - `PG_demoted`: a page counts as demoted if the host says so or if it was promoted before. A host that
 //!   cannot tell what reclaim took misses the first return of a page that was fast from its allocation on.
-//! - A policy waits for the reclaim that it asked for, so it asks for at most `reclaim` pages at a time.
+//! - kswapd runs beside the daemon, while a policy waits for the reclaim that it asked for. So it asks for no
+//!   more at a time than the quota earned since the last reading (or kswapd's batch): room never falls behind
+//!   the quota, and what was saved up is promoted in steps.
+//! - `Q`: the paper does not say which count of a bin it is. Here it is the bin's lowest; the published
+//!   daemon takes the bin's number, which is lower still.
 //! - Several devices: their histograms and traffic are added up, and all get one threshold.
 //! - A clear that falls on a threshold update waits for the reading, or the histogram would be empty.
 
@@ -28,6 +32,8 @@ use crate::support::quota::Quota;
 pub(crate) use settings::Settings;
 use threshold::{Observed, Threshold};
 
+/// Pages that kswapd takes in one go (SWAP_CLUSTER_MAX).
+const RECLAIM_BATCH: Pages = Pages(32);
 /// Operations of taking one hot page in, and of planning its promotion.
 const PAGE_OPERATIONS: u64 = 8;
 /// Operations of Algorithm 1 over 64 bins.
@@ -39,8 +45,6 @@ pub(crate) struct NeoMem {
     fixed: Option<u32>,
     threshold: Threshold,
     quota: Quota,
-    /// Pages that reclaim is asked for between two readings, at most.
-    reclaim: Pages,
     marks: Watermarks,
     started: bool,
     next_update: Nanos,
@@ -69,7 +73,6 @@ impl NeoMem {
             fixed: (settings.threshold > 0).then_some(settings.threshold),
             threshold: Threshold::new(settings.clone(), quota.pages_in(settings.update_interval)),
             quota,
-            reclaim: Pages(settings.reclaim),
             marks: Watermarks::new(&settings.marks, setup),
             started: false,
             next_update: Nanos(0),
@@ -148,11 +151,11 @@ impl NeoMem {
 
     /// Plans as many promotions as the quota has saved up, and the room that they need.
     fn promote(&mut self, now: Nanos, view: &dyn View, plan: &mut Plan) {
-        self.quota.earn(now);
+        let reclaim = Pages(self.quota.earn(now) as u64).max(RECLAIM_BATCH);
         if !self.settings.migrate {
             return;
         }
-        let room = (view.free(TierId::FAST) + self.reclaim).0 as usize;
+        let room = (view.free(TierId::FAST) + reclaim).0 as usize;
         while self.quota.available() > 0
             && plan.moves.len() < room
             && let Some(page) = self.hot.pop_front()
@@ -165,7 +168,7 @@ impl NeoMem {
             self.work.operations += PAGE_OPERATIONS;
         }
         self.marks.keep(plan.moves.len() as u64, view, plan);
-        plan.reclaim.iter_mut().for_each(|request| request.pages = request.pages.min(self.reclaim));
+        plan.reclaim.iter_mut().for_each(|request| request.pages = request.pages.min(reclaim));
     }
 }
 

@@ -35,10 +35,6 @@ parameters! {
             .source("NeoMem, Table IV: m_quota 256 MB/s").scaled(),
         /// The period of the quota.
         quota_period: Nanos = interval("1s").source("NeoMem, Table IV: the quota is by the second").scaled(),
-        /// Pages that the kernel's LRU takes off the fast tier between two readings, at most; promotions wait
-        /// for that room.
-        reclaim: u64 = count(1, 1 << 20, "32").unit("pages")
-            .source("Linux: SWAP_CLUSTER_MAX, what the kernel reclaims in one go; the paper leaves cold pages to kswapd, beside the daemon"),
         /// Whether hot pages are promoted.
         migrate: bool = flag("true")
             .source("NeoMem, section VI-D: what profiling alone costs is measured without migration"),

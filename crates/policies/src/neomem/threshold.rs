@@ -138,6 +138,18 @@ mod tests {
         assert_eq!((threshold.error, threshold.p, threshold.theta), (40, 0.475, 40));
     }
 
+    /// Bin 63 of the hardware's histogram takes all counts from 1912 on. Its end is what a counter holds, and
+    /// no page exceeds that: NeoMem promoted nothing.
+    #[test]
+    fn very_hot_pages_do_not_blind_it() {
+        let mut threshold = threshold();
+        let bin = |counts, entries| Bin { counts, entries };
+        let bins = vec![bin(0..=0, 9_900), bin(1_912..=65_535, 100)];
+        let report = DeviceReport { histogram: Histogram::new(bins), lanes: 2, ..DeviceReport::default() };
+        threshold.update(&Observed { bandwidth: 0.0, ping_pongs: 0, promoted: 0, report: &report });
+        assert_eq!(threshold.theta, 1_912);
+    }
+
     #[test]
     fn an_empty_histogram_gives_the_lowest_threshold() {
         let mut threshold = threshold();

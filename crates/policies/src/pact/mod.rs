@@ -13,8 +13,15 @@
 //!   the part of a load's latency that nothing hid.
 //!
 //! # Deviations
-//! Samples are attributed at the end of their window; the kernel is asked for a number of pages. For the
-//! others (short windows, room that new pages took, `t_scale`, `whole`) see `docs/reference/policies.md`.
+//! Samples are attributed at the end of their window; the kernel is asked for a number of pages. Where paper
+//! and daemon differ:
+//! - N_c is the number of promotion candidates in the paper and here; in the daemon, of those that its
+//!   migrating thread has not taken yet. Only whether there are any matters: the ratio is never below 1.
+//! - T2 counts the cycles in which a queue of the CHA holds an entry. The daemon filters each slice's queue
+//!   to one core and sums over slices; hosts here sum over threads.
+//!
+//! For the others (short windows, room that new pages took, `t_scale`, `whole`) see
+//! `docs/reference/policies.md`.
 
 mod attribution;
 mod bins;

@@ -29,6 +29,8 @@ pub(crate) struct ThresholdSettings {
     pub(crate) room: u64,
     pub(crate) ties: Ties,
     pub(crate) initial: u32,
+    /// The least that the threshold falls to: at least 1.
+    pub(crate) floor: u32,
     pub(crate) warmup: u64,
     pub(crate) seed: u64,
 }
@@ -37,7 +39,11 @@ impl ThresholdSettings {
     /// Leaves `reserve` pages of the fast tier free; `warmup` is in samples per fast page.
     pub(crate) fn new(ties: Ties, initial: u32, warmup: f64, reserve: u64, setup: &Setup) -> Self {
         let warmup = (warmup * setup.fast.0.max(1) as f64).ceil() as u64;
-        Self { room: setup.fast.0.saturating_sub(reserve), ties, initial, warmup, seed: setup.seed }
+        Self { room: setup.fast.0.saturating_sub(reserve), ties, initial, floor: 1, warmup, seed: setup.seed }
+    }
+
+    pub(crate) fn with_floor(self, floor: u32) -> Self {
+        Self { floor, ..self }
     }
 }
 
@@ -45,7 +51,7 @@ impl ThresholdSettings {
 pub(crate) struct HotThreshold {
     histogram: CountHistogram,
     settings: ThresholdSettings,
-    /// Counts from here on are hot; between 1 and one above the largest count.
+    /// Counts from here on are hot; between the floor and one above the largest count.
     threshold: u32,
     /// Of the pages one below it, those are hot whose hash is below this; at most [`WHOLE`].
     tied: u64,
@@ -125,12 +131,17 @@ impl HotThreshold {
         self.pending = 0;
         self.threshold = self.histogram.threshold_for(self.settings.room);
         self.tied = 0;
+        let floor = self.settings.floor.min(self.histogram.maximum());
+        if self.threshold <= floor {
+            self.threshold = floor;
+            return;
+        }
         if self.settings.ties == Ties::Exclude {
             self.threshold = self.threshold.min(self.histogram.maximum());
             return;
         }
         let tied_pages = self.histogram.bins()[self.threshold as usize - 1];
-        if self.threshold > 1 && tied_pages > 0 {
+        if tied_pages > 0 {
             let room = self.settings.room - self.histogram.at_least(self.threshold);
             self.tied = (u128::from(room) * u128::from(WHOLE) / u128::from(tied_pages)) as u64;
         }

@@ -25,9 +25,12 @@ impl Quota {
         self.rate * duration.0 as f64
     }
 
-    pub(crate) fn earn(&mut self, now: Nanos) {
-        self.saved = (self.saved + self.pages_in(now - self.earned)).min(self.most);
+    /// Saves up what the time since the last call earned. Returns the pages earned.
+    pub(crate) fn earn(&mut self, now: Nanos) -> f64 {
+        let pages = self.pages_in(now - self.earned);
+        self.saved = (self.saved + pages).min(self.most);
         self.earned = now;
+        pages
     }
 
     pub(crate) fn available(&self) -> usize {

@@ -30,7 +30,7 @@ pub(crate) fn example(name: &str) -> PathBuf {
 
 /// Returns a request for sampling that only the budgets limit.
 pub(crate) fn sampling(rate: SamplingRate) -> Sampling {
-    Sampling { rate, scope: SamplingScope::AllTiers, stores: true, batch: 4096, tick: Nanos(10_000_000) }
+    Sampling::loads(rate, SamplingScope::AllTiers, 4096, Nanos(10_000_000)).and_stores()
 }
 
 /// Returns budgets that let nearly everything be armed: these tests are about memory, not about time.

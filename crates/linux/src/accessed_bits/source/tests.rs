@@ -73,13 +73,8 @@ fn what_nobody_drains_is_lost_and_counted() {
 #[test]
 fn sampling_off_delivers_nothing_and_marks_go_on() {
     let mut source = source(8, false);
-    let off = Sampling {
-        rate: isotherm_core::SamplingRate::Off,
-        scope: isotherm_core::SamplingScope::AllTiers,
-        stores: false,
-        batch: 1,
-        tick: Nanos(1),
-    };
+    let (rate, scope) = (isotherm_core::SamplingRate::Off, isotherm_core::SamplingScope::AllTiers);
+    let off = Sampling::loads(rate, scope, 1, Nanos(1));
     source.request(&off).unwrap();
     source.follow(Pid(1)).unwrap();
     until(|| source.scans().scans > 3);

@@ -4,6 +4,7 @@ mod audit;
 mod cooling;
 mod decision;
 mod metadata;
+mod monitor;
 mod second_chance;
 
 use isotherm_core::{PageSize, Pages};
@@ -152,7 +153,12 @@ fn a_refused_promotion_asks_for_room_and_succeeds_when_sampled_again() {
 /// The published artifact has the paper's rule but never calls it; there the threshold only falls.
 #[test]
 fn the_frequency_threshold_is_fitted_to_the_fast_tier() {
-    let changes = [("threshold_warmup", "0"), ("momentum_threshold", "255"), ("counter_bits", "8")];
+    let changes = [
+        ("threshold_warmup", "0"),
+        ("threshold_floor", "1"),
+        ("momentum_threshold", "255"),
+        ("counter_bits", "8"),
+    ];
     let (mut policy, mut view) = (policy(&changes), machine());
     let value = |policy: &HybridTier| policy.hotness.thresholds.frequency.value();
     let mut seen = Vec::new();

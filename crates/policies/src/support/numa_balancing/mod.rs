@@ -24,5 +24,5 @@ pub(crate) const FAULT_OPERATIONS: u64 = 10;
 
 /// Returns a request for hint faults only: each is answered at once, and time is looked at every `tick`.
 pub(crate) fn faults_only(tick: Nanos) -> Sampling {
-    Sampling { rate: SamplingRate::Off, scope: SamplingScope::AllTiers, stores: false, batch: 1, tick }
+    Sampling::loads(SamplingRate::Off, SamplingScope::AllTiers, 1, tick)
 }
