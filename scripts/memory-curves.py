@@ -22,7 +22,7 @@ TITLES = {
 }
 # Okabe and Ito's colours, which colour-blind people tell apart, from few reads to reads alone.
 COLOURS = ["#d55e00", "#e69f00", "#009e73", "#56b4e9", "#0072b2"]
-WIDTH, HEIGHT, LEFT, TOP, BOTTOM, RIGHT, COLUMNS = 340, 232, 46, 30, 40, 74, 3
+WIDTH, HEIGHT, LEFT, TOP, BOTTOM, RIGHT, COLUMNS = 340, 232, 46, 30, 40, 88, 3
 
 
 def read(rows):

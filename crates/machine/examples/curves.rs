@@ -15,7 +15,7 @@ fn main() {
         let curve = Curve::builtin(name).expect("its own name");
         for points in curve.points().chunk_by(|a, b| a.read_percent == b.read_percent) {
             let (percent, end) = (points[0].read_percent, points[points.len() - 1].bandwidth);
-            for point in support::sweep(name, percent / 100.0, end) {
+            for point in support::sweep(name, percent / 100.0, end, 400) {
                 println!("{name},{percent},{:.2},{:.2}", point.bandwidth, point.latency);
             }
         }

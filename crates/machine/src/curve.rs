@@ -338,7 +338,7 @@ mod tests {
     fn what_is_no_curve_is_refused_in_one_line() {
         for (text, expected) in [
             ("cxl-modle", "there is no curve 'cxl-modle'; did you mean cxl-model?"),
-            ("", "there is no curve ''; there are cxl-model, epyc-7742-ddr4,"),
+            ("", "there is no curve ''; there are cxl-model, e3s-cxl, epyc-7742-ddr4,"),
             (
                 "50,0,100; 50,ten,110",
                 "point 2: '50,ten,110' is not a share of reads in %, a bandwidth in GB/s",

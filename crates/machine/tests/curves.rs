@@ -25,7 +25,7 @@ fn a_chase_beside_load_measures_the_curve_of_its_tier() {
         let curve = Curve::builtin(name).expect("its own name");
         for points in curve.points().chunk_by(|a, b| a.read_percent == b.read_percent) {
             let (percent, end) = (points[0].read_percent, points[points.len() - 1].bandwidth);
-            let simulated = sweep(name, percent / 100.0, end);
+            let simulated = sweep(name, percent / 100.0, end, 50);
             let within: Vec<_> = simulated.iter().filter(|point| point.bandwidth <= UP_TO * end).collect();
             let distance = |point: &&support::Measured| {
                 let expected = measured(points, point.bandwidth);

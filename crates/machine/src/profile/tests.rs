@@ -65,6 +65,12 @@ fn numbers_that_papers_print_are_in_force() {
         (Bytes(60 << 20), 32, 512)
     );
     assert_eq!(Profile::builtin("jenga").expect("builtin").tiers[1].latency, Nanos(300));
+    let turin = Profile::builtin("turin").expect("builtin");
+    assert_eq!((turin.tiers[0].latency, turin.tiers[1].latency), (Nanos(130), Nanos(250)));
+    assert_eq!(turin.tiers[1].read_bandwidth, 48_000_000_000);
+    let intel = Profile::builtin("sapphire-rapids").expect("builtin");
+    assert_eq!((intel.tiers[1].latency, intel.tiers[1].read_bandwidth), (Nanos(250), 53_400_000_000));
+    assert_eq!((intel.costs.shootdown_batch, turin.costs.shootdown_batch), (512, 512));
 }
 
 #[test]
@@ -79,7 +85,7 @@ fn an_instruction_takes_the_inverse_of_clock_times_width() {
 fn an_unknown_machine_is_answered_with_those_there_are() {
     let error = Profile::builtin("cray-1").expect_err("no such machine").to_string();
     let expected = "there is no machine 'cray-1' (a name, or the path of a TOML file); \
-                    there are freqtier-cxl1, freqtier-cxl2, hybridtier, jenga, neomem, pact";
+                    there are freqtier-cxl1, freqtier-cxl2, hybridtier, jenga, neomem, pact, sapphire-rapids, turin";
     assert_eq!(error, expected);
 }
 

@@ -120,18 +120,17 @@ impl Bench {
     }
 }
 
-/// Blocks in which a point settles, and in which it is then measured.
-const BLOCKS: usize = 50;
 /// Parts of a curve's bandwidth to ask for, from an idle memory to one that cannot serve it all.
 const LOADS: &[f64] = &[0.03, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.88, 0.95, 1.2];
 
-/// Runs a chase beside generators that ask for growing parts of the curve's `end`, in GB/s.
-pub fn sweep(name: &str, reads: f64, end: f64) -> Vec<Measured> {
+/// Runs a chase beside generators that ask for growing parts of the curve's `end`, in GB/s. Each point settles in
+/// `blocks` blocks and is measured in as many.
+pub fn sweep(name: &str, reads: f64, end: f64, blocks: usize) -> Vec<Measured> {
+    let mut bench = Bench::with_curve(name);
     let point = |load: &f64| {
-        let mut bench = Bench::with_curve(name);
         let gap = gap(reads, load * end);
-        bench.run(reads, gap, BLOCKS);
-        bench.run(reads, gap, BLOCKS)
+        bench.run(reads, gap, blocks);
+        bench.run(reads, gap, blocks)
     };
     LOADS.iter().map(point).collect()
 }
