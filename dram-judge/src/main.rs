@@ -1,9 +1,9 @@
-//! Compares the modelled memory with DRAMsim3, a cycle-accurate simulator, on the same stream: a chase of pointers
-//! beside generators that load and store at a set pace. `make dram-judge` runs it and prints the table of
-//! `docs/reference/model.md`.
+//! Compares the modelled memory with DRAMsim3, a cycle-accurate simulator, on the same stream: a chase of
+//! pointers beside generators that load and store at a set pace. `make dram-judge` runs it and prints the
+//! table of `docs/reference/model.md`.
 //!
-//! DRAMsim3 ends at the memory controller. What lies between it and a core is taken for constant: the difference of
-//! the two idle latencies.
+//! DRAMsim3 ends at the memory controller. What lies between it and a core is taken for constant: the
+//! difference of the two idle latencies.
 
 #[path = "../../crates/machine/tests/support/mod.rs"]
 mod support;

@@ -1,16 +1,17 @@
 //! Memory under load: a family of curves, each the latency by bandwidth at one share of reads.
 //!
-//! Problem: a loaded memory answers later, by an amount that depends on its bandwidth and on the share of reads in
-//! it, and a program that waits longer asks for less. Near saturation the curve is so steep that the latency of the
-//! last moment, applied to the next, swings between idle and full.
+//! Problem: a loaded memory answers later, by an amount that depends on its bandwidth and on the share of
+//! reads in it, and a program that waits longer asks for less. Near saturation the curve is so steep that
+//! the latency of the last moment, applied to the next, swings between idle and full.
 //!
-//! Approach: the state is not the bandwidth but what is in flight, bandwidth x latency, which a program that waits
-//! for its misses holds constant. Each curve gives exactly one point with so much in flight, because bandwidth and
-//! latency grow together, and that point is the latency of the next moment. A step never passes the fixed point.
+//! Approach: the state is not the bandwidth but what is in flight, bandwidth x latency, which a program
+//! that waits for its misses holds constant. Each curve gives exactly one point with so much in flight,
+//! because bandwidth and latency grow together, and that point is the latency of the next moment. A step
+//! never passes the fixed point.
 //!
-//! Between two shares of reads, the time per byte is linear in the share, as it is where each read and each write
-//! takes a time of its own; the latency is linear at equal parts of the curves' ends. Beyond the outermost shares
-//! the nearest curve holds.
+//! Between two shares of reads, the time per byte is linear in the share, as it is where each read and each
+//! write takes a time of its own; the latency is linear at equal parts of the curves' ends. Beyond the
+//! outermost shares the nearest curve holds.
 
 use isotherm_core::names::advice;
 
@@ -65,8 +66,8 @@ impl Curve {
     /// Returns a built-in curve by its name, or one from points: `READ_PERCENT,GB_PER_S,NS; ...`.
     ///
     /// # Errors
-    /// One line: an unknown name; a point that is no three numbers; bandwidths that do not grow, or a latency that
-    /// falls with them.
+    /// One line: an unknown name; a point that is no three numbers; bandwidths that do not grow, or a
+    /// latency that falls with them.
     pub(crate) fn parse(text: &str, file: &str, path: &str) -> Result<Self, ProfileError> {
         let fault = |what: &str| ProfileError::curve(file, path, what);
         let text = text.trim();
@@ -104,8 +105,8 @@ impl Curve {
         self.points.iter().map(|point| point.latency).fold(f64::INFINITY, f64::min)
     }
 
-    /// Returns the highest rates of reads and of writes, in bytes per second. Where all accesses read, a write is
-    /// taken for as fast as a read.
+    /// Returns the highest rates of reads and of writes, in bytes per second. Where all accesses read, a
+    /// write is taken for as fast as a read.
     pub fn bandwidths(&self) -> (f64, f64) {
         let highest = |part: fn(&Point) -> f64| self.points.iter().map(part).fold(0.0, f64::max) * GIGA;
         let reads = highest(|point| point.bandwidth * point.read_percent / 100.0);
@@ -178,8 +179,8 @@ fn point(row: &str) -> Option<Point> {
     valid.then_some(Point { read_percent, bandwidth, latency })
 }
 
-/// A family of curves in the form that a tier computes with: rates in bytes per picosecond, latencies as what load
-/// adds to the idle one.
+/// A family of curves in the form that a tier computes with: rates in bytes per picosecond, latencies as
+/// what load adds to the idle one.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Family {
     /// In ascending order of the share of reads.
@@ -228,9 +229,9 @@ impl Family {
         Self { shares: shares.iter().map(share).collect(), loads }
     }
 
-    /// Returns the curves of a memory of which only the ends are known: reads and writes with a bandwidth each, a
-    /// latency that rises to `factor` times the idle one, in picoseconds, with the cube of the load. Measured
-    /// curves are flat up to half the bandwidth and steep near its end, as a cube is.
+    /// Returns the curves of a memory of which only the ends are known: reads and writes with a bandwidth
+    /// each, a latency that rises to `factor` times the idle one, in picoseconds, with the cube of the
+    /// load. Measured curves are flat up to half the bandwidth and steep near its end, as a cube is.
     pub(crate) fn analytic(read_bandwidth: f64, write_bandwidth: f64, idle: f64, factor: f64) -> Self {
         let [read, write] = [read_bandwidth, write_bandwidth].map(|rate| PS_PER_S / rate.max(1.0));
         let loads: Vec<f64> = (0..=STEPS).map(|step| step as f64 / STEPS as f64).collect();

@@ -55,8 +55,8 @@ pub struct Tier {
     prefetched_stores: u64,
     idle_latency: f64,
     curves: Family,
-    /// Bytes on the curves for each byte read, for each byte written: 1 unless the profile has bandwidths of its
-    /// own.
+    /// Bytes on the curves for each byte read, for each byte written: 1 unless the profile has bandwidths
+    /// of its own.
     scale: (f64, f64),
     /// Share of the tier's time taken by other programs' reads; below 1.
     pressure: f64,

@@ -1,5 +1,5 @@
-//! A memory under load: one thread chases pointers while others load and store at a set pace, as in the benchmark by
-//! which curves are measured.
+//! A memory under load: one thread chases pointers while others load and store at a set pace, as in the
+//! benchmark by which curves are measured.
 
 #![allow(dead_code, unreachable_pub)] // each binary uses its part
 
@@ -12,7 +12,7 @@ use isotherm_machine::{BLOCK, Cores, LINE_BYTES, Profile, Request};
 /// Threads beside the chase: with 32 misses each in flight they saturate every memory here.
 pub const GENERATORS: u16 = 100;
 
-/// What was measured over some blocks.
+/// Bandwidth and latency over some blocks.
 #[derive(Debug, Clone, Copy)]
 pub struct Measured {
     /// Bytes read and written, in GB/s.
@@ -64,8 +64,8 @@ impl Bench {
         Self::new(&[("tier.0.curve", name)])
     }
 
-    /// Measures `blocks` blocks in which each generator has a miss every `gap` instructions of 100 ps, and `reads`
-    /// is the share of reads in the bytes.
+    /// Measures `blocks` blocks in which each generator has a miss every `gap` instructions of 100 ps, and
+    /// `reads` is the share of reads in the bytes.
     pub fn run(&mut self, reads: f64, gap: u32, blocks: usize) -> Measured {
         let before = self.state();
         (0..blocks * BLOCK).for_each(|_| self.step(reads, gap));
@@ -123,8 +123,8 @@ impl Bench {
 /// Parts of a curve's bandwidth to ask for, from an idle memory to one that cannot serve it all.
 const LOADS: &[f64] = &[0.03, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.88, 0.95, 1.2];
 
-/// Runs a chase beside generators that ask for growing parts of the curve's `end`, in GB/s. Each point settles in
-/// `blocks` blocks and is measured in as many.
+/// Runs a chase beside generators that ask for growing parts of the curve's `end`, in GB/s. Each point
+/// settles in `blocks` blocks and is measured in as many.
 pub fn sweep(name: &str, reads: f64, end: f64, blocks: usize) -> Vec<Measured> {
     let mut bench = Bench::with_curve(name);
     let point = |load: &f64| {
@@ -135,7 +135,8 @@ pub fn sweep(name: &str, reads: f64, end: f64, blocks: usize) -> Vec<Measured> {
     LOADS.iter().map(point).collect()
 }
 
-/// Returns the instructions between two misses of a generator with which all of them ask for `bandwidth` GB/s.
+/// Returns the instructions between two misses of a generator with which all of them ask for `bandwidth`
+/// GB/s.
 pub fn gap(reads: f64, bandwidth: f64) -> u32 {
     let bytes = f64::from(GENERATORS) * LINE_BYTES as f64 / reads;
     (bytes / bandwidth / INSTRUCTION_NS).round().max(1.0) as u32
