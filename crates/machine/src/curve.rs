@@ -21,7 +21,7 @@ use crate::profile::ProfileError;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Curve {
     /// Name of a built-in curve, or the points as a profile writes them.
-    pub text: String,
+    pub(crate) text: String,
     points: Vec<Point>,
 }
 
