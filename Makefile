@@ -1,7 +1,7 @@
 # Every target installs what it needs. `make` alone lists the targets.
 .DEFAULT_GOAL := help
 PREFIX ?= /usr/local
-.PHONY: help setup demo demo-clean build install docs test torture lint fuzz fuzz-long bench bench-live adaptation score score-quick lab-setup lab-test lab-neoprof lab-programs alloc-programs hw-test hw-test-quick hw-library hw-synth streams jenga-figures clean
+.PHONY: help setup demo demo-clean build install docs memory-curves dram-judge test torture lint fuzz fuzz-long bench bench-live adaptation score score-quick lab-setup lab-test lab-neoprof lab-programs alloc-programs hw-test hw-test-quick hw-library hw-synth streams jenga-figures clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -63,6 +63,14 @@ jenga-figures: build ## Draw Jenga's figures on grouping, cooling and depth into
 	@test -d build/figures || { python3 -m venv build/figures && build/figures/bin/pip install -q -r scripts/requirements-figures.txt; }
 	@build/figures/bin/python scripts/jenga-figures.py
 
+memory-curves: ## Draw the simulated curves of memory beside the measured ones into docs/pictures (seconds)
+	@mkdir -p build
+	cargo run --release -p isotherm-machine --example curves > build/memory-curves.csv
+	@python3 scripts/memory-curves.py build/memory-curves.csv
+
+dram-judge: ## Compare the modelled DDR4 with DRAMsim3 on the same stream (cmake, g++; three minutes)
+	@scripts/dram-judge.sh
+
 score: build ## Run the papers' comparisons, write docs/generated/scoreboard.md and .json, build/scoreboard.html
 	@mkdir -p build
 	target/release/isotherm score --report build/scoreboard.html
@@ -102,4 +110,4 @@ hw-synth: ## Synthesize, place and route the NeoProf hardware: sizes and clock r
 
 clean: ## Remove everything that was built
 	cargo clean
-	rm -rf build fuzz/target fuzz/corpus fuzz/artifacts hardware/neoprof/verilated/target
+	rm -rf build dram-judge/target fuzz/target fuzz/corpus fuzz/artifacts hardware/neoprof/verilated/target

@@ -29,6 +29,8 @@ def simulate(binary, workload, policies, sizes, seed, operations, change_at):
         "simulate",
         "--workload",
         workload,
+        "--machine",
+        "freqtier-cxl1",
         "--policy",
         ",".join(policies),
         "--fast",

@@ -15,7 +15,9 @@ fn seed() {
     fs::create_dir_all(&corpus).expect("a corpus directory");
     for entry in fs::read_dir(root.join("../machines")).expect("the profiles") {
         let file = entry.expect("an entry").path();
-        fs::copy(&file, corpus.join(file.file_name().expect("a file"))).expect("copied");
+        if file.is_file() {
+            fs::copy(&file, corpus.join(file.file_name().expect("a file"))).expect("copied");
+        }
     }
 }
 

@@ -20,6 +20,7 @@
 
 mod cores;
 mod cost_model;
+mod curve;
 mod limits;
 mod profile;
 mod slots;
@@ -29,6 +30,7 @@ mod tiers;
 
 pub use cores::{BlockEnd, Cores};
 pub use cost_model::{BLOCK, CostModel, Miss, MissCost};
+pub use curve::{Curve, Point};
 pub use limits::MAX_TIERS;
 pub use profile::{
     CoreClock, CoreProfile, Costs, DeviceProfile, MachineNumber, MachineSummary, Profile, ProfileError,

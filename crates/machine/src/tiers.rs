@@ -2,6 +2,7 @@
 
 use isotherm_core::{Bytes, Nanos, TierCounters};
 
+use crate::curve::Family;
 use crate::profile::TierProfile;
 use crate::thread_model::Timing;
 
@@ -52,28 +53,68 @@ pub struct Tier {
     /// Accesses whose line had been prefetched, arrived or not.
     prefetched_loads: u64,
     prefetched_stores: u64,
-    idle_latency: u64,
-    loaded_latency_factor: f64,
-    read_bandwidth: u64,
-    write_bandwidth: u64,
+    idle_latency: f64,
+    curves: Family,
+    /// Bytes on the curves for each byte read, for each byte written: 1 unless the profile has bandwidths
+    /// of its own.
+    scale: (f64, f64),
     /// Share of the tier's time taken by other programs' reads; below 1.
     pressure: f64,
-    reads: Server,
-    writes: Server,
-    utilisation: f64,
-    /// Bytes already handed to the servers: read, written.
+    /// Bytes a picosecond that other programs read.
+    others: f64,
+    bus: Server,
+    load: Load,
+    /// Bytes already handed to the bus: read, written.
     served: (u64, u64),
+}
+
+/// Traffic on the curves, as moving sums over blocks.
+#[derive(Debug, Clone, Copy, Default)]
+struct Load {
+    /// Bytes read and written.
+    read: f64,
+    written: f64,
+    /// Bytes x latency.
+    held: f64,
+    /// Picoseconds.
+    time: f64,
+}
+
+impl Load {
+    fn add(&mut self, other: Self) {
+        let approach = |sum: &mut f64, value: f64| *sum += (value - *sum) * GAIN;
+        approach(&mut self.read, other.read);
+        approach(&mut self.written, other.written);
+        approach(&mut self.held, other.held);
+        approach(&mut self.time, other.time);
+    }
+
+    /// Returns the share of reads; without traffic, all are.
+    fn reads(self) -> f64 {
+        let bytes = self.read + self.written;
+        if bytes > 0.0 { self.read / bytes } else { 1.0 }
+    }
 }
 
 impl Tier {
     pub(crate) fn new(profile: &TierProfile) -> Self {
+        let idle_latency = profile.latency.0 as f64 * 1000.0;
+        let own = (profile.read_bandwidth as f64, profile.write_bandwidth as f64);
+        let (curves, (read, write)) = match &profile.curve {
+            Some(curve) => (Family::measured(curve), curve.bandwidths()),
+            None => {
+                let factor = profile.loaded_latency_factor.unwrap_or(1.0);
+                (Family::analytic(own.0, own.1, idle_latency, factor), own)
+            }
+        };
+        let pressure = pressure(profile);
         Self {
-            latency: profile.latency.0 * 1000,
-            idle_latency: profile.latency.0 * 1000,
-            loaded_latency_factor: profile.loaded_latency_factor,
-            read_bandwidth: profile.read_bandwidth,
-            write_bandwidth: profile.write_bandwidth,
-            pressure: pressure(profile),
+            latency: (idle_latency + curves.delay(1.0, 0.0, idle_latency)) as u64,
+            idle_latency,
+            curves,
+            scale: (read / own.0.max(1.0), write / own.1.max(1.0)),
+            pressure,
+            others: pressure * own.0 / SECOND_PS as f64,
             ..Self::default()
         }
     }
@@ -121,24 +162,25 @@ impl Tier {
     /// picoseconds: hands its bytes to the bandwidth servers and adapts the latency.
     pub(crate) fn settle(&mut self, since: u64, elapsed: u64) {
         let bytes = (self.counters.bytes_read.0, self.counters.bytes_written.0);
-        let own = transfer_time(bytes.0 - self.served.0, self.read_bandwidth);
-        // Other programs' reads take their share of any interval, however late the program is.
-        let read = if self.pressure > 0.0 { (own as f64 / (1.0 - self.pressure)) as u64 } else { own };
-        let written = transfer_time(bytes.1 - self.served.1, self.write_bandwidth);
+        let read = (bytes.0 - self.served.0) as f64 * self.scale.0;
+        let written = (bytes.1 - self.served.1) as f64 * self.scale.1;
         self.served = bytes;
-        self.reads.serve(read, since);
-        self.writes.serve(written, since);
         if elapsed > 0 {
-            let reads = own as f64 / elapsed as f64 + self.pressure;
-            let load = reads.max(written as f64 / elapsed as f64).min(1.0);
-            self.utilisation += (load - self.utilisation) * UTILISATION_GAIN;
-            let rise = (self.loaded_latency_factor - 1.0) * self.utilisation.powi(LOADED_LATENCY_POWER);
-            self.latency = (self.idle_latency as f64 * (1.0 + rise)) as u64;
+            let time = elapsed as f64;
+            let read = read + self.others * self.scale.0 * time;
+            let held = (read + written) * self.latency as f64;
+            self.load.add(Load { read, written, held, time });
+            let in_flight = self.load.held / self.load.time;
+            let delay = self.curves.delay(self.load.reads(), in_flight, self.idle_latency);
+            self.latency = (self.idle_latency + delay) as u64;
         }
+        // Other programs' reads take their share of any interval, however late the program is.
+        let busy = (read + written) * self.curves.time_per_byte(self.load.reads()) / (1.0 - self.pressure);
+        self.bus.serve(busy.round() as u64, since);
     }
 
     pub(crate) fn late(&self, now: u64) -> u64 {
-        self.reads.late(now).max(self.writes.late(now))
+        self.bus.late(now)
     }
 
     /// Returns the counters, with times in nanoseconds.
@@ -171,9 +213,8 @@ fn pressure(profile: &TierProfile) -> f64 {
 
 /// Minimum share of a tier's time left to the program: memory controllers are fair to light users.
 const LEFT: f64 = 0.1;
-const UTILISATION_GAIN: f64 = 0.1;
-/// Measured loaded-latency curves are flat up to half the bandwidth and steep near its end, as a cube is.
-const LOADED_LATENCY_POWER: i32 = 3;
+/// Weight of the last block in the moving sums of traffic.
+const GAIN: f64 = 0.1;
 
 /// Returns the picoseconds that `bytes` take at `bandwidth` bytes per second.
 pub fn transfer_time(bytes: u64, bandwidth: u64) -> u64 {
@@ -187,36 +228,31 @@ mod tests {
     const IDLE: Timing = Timing { stall: 0, busy: 0, load_busy: 0, prefetched: false };
 
     fn tier() -> Tier {
+        pressed(None)
+    }
+
+    fn pressed(pressure: Option<u64>) -> Tier {
         Tier::new(&TierProfile {
             name: "test".into(),
             latency: Nanos(100),
-            loaded_latency_factor: 3.0,
+            loaded_latency_factor: Some(3.0),
             read_bandwidth: 64_000_000_000,
             write_bandwidth: 32_000_000_000,
+            pressure,
             ..TierProfile::default()
         })
     }
 
-    fn pressed(bandwidth: u64) -> Tier {
-        let mut tier = tier();
-        tier.pressure = pressure(&TierProfile {
-            read_bandwidth: tier.read_bandwidth,
-            pressure: Some(bandwidth),
-            ..TierProfile::default()
-        });
-        tier
-    }
-
     #[test]
     fn what_others_read_is_missing_from_the_bandwidth_and_raises_the_latency() {
-        let mut tier = pressed(32_000_000_000);
+        let mut tier = pressed(Some(32_000_000_000));
         (0..1000).for_each(|_| tier.count(false, IDLE));
         tier.settle(0, 2_000_000);
         assert_eq!(tier.late(0), 2_000_000, "1000 lines take 2 us at the half of 64 GB/s that is left");
         // Only the others use half of the bandwidth: 1 + 2 x 0.5^3 times the idle latency.
         (0..300).for_each(|_| tier.settle(0, 1_000_000));
         assert!((tier.latency as f64 / 125_000.0 - 1.0).abs() < 0.01, "{}", tier.latency);
-        let mut full = pressed(640_000_000_000);
+        let mut full = pressed(Some(640_000_000_000));
         full.count(false, IDLE);
         full.settle(0, 1000);
         assert!((9_900..10_100).contains(&full.late(0)), "a tenth is left: {}", full.late(0));

@@ -72,6 +72,33 @@ fn settings_for_nobody_or_with_impossible_values_are_refused() {
 }
 
 #[test]
+fn a_curve_that_no_memory_can_have_is_refused() {
+    let folder = Folder::new();
+    let trace = folder.trace();
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../machines/turin.toml");
+    let turin = std::fs::read_to_string(path).expect("a profile");
+    let machine = |from: &str, to: &str| {
+        assert!(turin.contains(from), "{from}");
+        folder.file("mine.toml", turin.replace(from, to))
+    };
+    for (curve, words) in [
+        ("vistara-cxx", &["tier.1.curve", "no curve 'vistara-cxx'", "vistara-cxl"][..]),
+        ("100,0,250; 100,20,200", &["tier.1.curve", "point 2", "200 ns", "below the 250 ns"]),
+        ("100,0,250; 100,20,260; 100,20,270", &["tier.1.curve", "point 3", "20 GB/s", "exceed"]),
+        ("100,0,250; 100,twenty,260", &["tier.1.curve", "point 2", "'100,twenty,260'", "GB/s"]),
+    ] {
+        let machine = machine("\"vistara-cxl\"", &format!("\"{curve}\""));
+        contains(&refused(&trace, &["--machine", &machine]), words);
+        contains(&isotherm(&["machines", &machine]).refused(2), words);
+        let setting = format!("machine.tier.1.curve={curve}");
+        contains(&refused(&trace, &["--machine", "turin", "--set", &setting]), words);
+    }
+    let factor = "name = \"CXL\"\nloaded_latency_factor = { value = 2, source = \"a test\" }";
+    let both = machine("name = \"CXL\"", factor);
+    contains(&refused(&trace, &["--machine", &both]), &["tier.1.loaded_latency_factor", "curve"]);
+}
+
+#[test]
 fn unknown_presets_are_answered_with_those_there_are() {
     let folder = Folder::new();
     let trace = folder.trace();

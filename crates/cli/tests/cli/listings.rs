@@ -62,7 +62,8 @@ const WORKLOADS: [&str; 30] = [
     "deepsjeng",
     "xz",
 ];
-const MACHINES: [&str; 6] = ["freqtier-cxl1", "freqtier-cxl2", "hybridtier", "jenga", "neomem", "pact"];
+const MACHINES: [&str; 8] =
+    ["freqtier-cxl1", "freqtier-cxl2", "hybridtier", "jenga", "neomem", "pact", "sapphire-rapids", "turin"];
 
 fn names(value: &Value) -> Vec<&str> {
     let entries = value.as_array().expect("a list");

@@ -1,4 +1,4 @@
-//! The built-in profiles: the machines of the five papers.
+//! The built-in profiles: the machines of the five papers, and two of today.
 
 use isotherm_core::names::advice;
 
@@ -10,8 +10,16 @@ macro_rules! machines {
     };
 }
 
-const BUILTIN: &[(&str, &str)] =
-    machines!["freqtier-cxl1", "freqtier-cxl2", "hybridtier", "jenga", "neomem", "pact"];
+const BUILTIN: &[(&str, &str)] = machines![
+    "freqtier-cxl1",
+    "freqtier-cxl2",
+    "hybridtier",
+    "jenga",
+    "neomem",
+    "pact",
+    "sapphire-rapids",
+    "turin"
+];
 
 impl Profile {
     /// Returns one of the built-in profiles.

@@ -35,6 +35,11 @@ impl ProfileError {
         ))
     }
 
+    /// A tier's curve, or what stands beside it, cannot be used.
+    pub(crate) fn curve(file: &str, path: &str, what: &str) -> Self {
+        Self(format!("{}: {path}: {}", one_line(file), one_line(what)))
+    }
+
     /// No built-in profile has that name; `advice` names the nearest ones.
     pub(super) fn unknown_machine(name: &str, advice: &str) -> Self {
         Self(format!(

@@ -142,7 +142,7 @@ pub(super) const FIELDS: &[Field] = fields! {
     llc.ways = llc_ways, Quantity::count(1, 128), "Its associativity.";
     tier.latency = tier.latency, Quantity::duration(1), "Idle load-to-use latency.";
     tier.loaded_latency_factor = tier.loaded_latency_factor, Quantity::ratio(1.0, 1000.0),
-        "Latency at full bandwidth over the idle latency.";
+        "Latency at full bandwidth over the idle latency; a tier with a curve has none.";
     tier.read_bandwidth = tier.read_bandwidth, Quantity::bandwidth(), "Peak bandwidth of reads.";
     tier.write_bandwidth = tier.write_bandwidth, Quantity::bandwidth(), "Peak bandwidth of writes.";
     tier.capacity = tier.capacity, Quantity::size(),

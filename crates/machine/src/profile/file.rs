@@ -6,7 +6,8 @@ use toml::{Table, Value};
 
 use super::error::one_line;
 use super::fields::Field;
-use super::{Profile, ProfileError, TierProfile};
+use super::{CURVE, CURVE_VALUE, FACTOR, FROM_CURVE, Profile, ProfileError, TierProfile, curve_path};
+use crate::curve::Curve;
 
 const ENTRY: &str = "a table such as { value = \"90ns\", source = \"where it comes from\" }";
 
@@ -39,6 +40,7 @@ impl Profile {
             let tier = tier.as_table().ok_or_else(|| reader.unexpected(&path, tier, "a [[tier]]"))?;
             let name = reader.text(tier, &format!("{path}.name"), "what the tier is, such as \"DRAM\"")?;
             profile.tiers.push(TierProfile { name, ..TierProfile::default() });
+            reader.curve(&mut profile, tier, index)?;
             reader.section(&mut profile, tier, "tier", index)?;
         }
         profile.check_order(file)?;
@@ -64,7 +66,13 @@ impl Profile {
         let mut text = format!("title = {}\n", quoted(&self.title));
         text.extend(["core", "llc"].map(|name| format!("\n[{name}]\n{}", section(name, 0))));
         for (index, tier) in self.tiers.iter().enumerate() {
-            text.push_str(&format!("\n[[tier]]\nname = {}\n{}", quoted(&tier.name), section("tier", index)));
+            text.push_str(&format!("\n[[tier]]\nname = {}\n", quoted(&tier.name)));
+            if let Some(curve) = &tier.curve {
+                let source = self.sources.get(&curve_path(index)).map_or("not given", String::as_str);
+                let (value, source) = (quoted(&curve.text), quoted(source));
+                text.push_str(&format!("{CURVE} = {{ value = {value}, source = {source} }}\n"));
+            }
+            text.push_str(&section("tier", index));
         }
         let last = ["costs", "device"].into_iter().filter(|&name| name != "device" || self.device.is_some());
         text.extend(last.map(|name| format!("\n[{name}]\n{}", section(name, 0))));
@@ -100,29 +108,53 @@ impl Reader<'_> {
         let mut known: Vec<_> = Field::of(section).map(|field| field.name).collect();
         let path = if section == "tier" { format!("tier.{tier}.") } else { format!("{section}.") };
         if section == "tier" {
-            known.insert(0, "name");
+            known.splice(0..0, ["name", CURVE]);
         }
         self.no_others(table, &path, &known)?;
-        for field in Field::of(section).filter(|field| !field.optional || table.contains_key(field.name)) {
+        let curve = table.contains_key(CURVE);
+        let needed = |field: &Field| match field.name {
+            FACTOR => !curve,
+            name if curve && FROM_CURVE.contains(&name) => false,
+            _ => !field.optional,
+        };
+        for field in Field::of(section).filter(|&field| needed(field) || table.contains_key(field.name)) {
             let (amount, source) = self.number(table, field, &field.path(tier))?;
             profile.assign(field, tier, amount, source);
         }
         Ok(())
     }
 
+    /// Reads a tier's curve, if it has one.
+    fn curve(&self, profile: &mut Profile, table: &Table, tier: usize) -> Result<(), ProfileError> {
+        let Some(entry) = table.get(CURVE) else { return Ok(()) };
+        let path = curve_path(tier);
+        let (text, source) = self.entry(entry, &path, CURVE_VALUE)?;
+        let curve = Curve::parse(&text, self.file, &path)?;
+        if table.contains_key(FACTOR) {
+            let path = format!("tier.{tier}.{FACTOR}");
+            return Err(ProfileError::curve(self.file, &path, "a tier with a curve has none"));
+        }
+        profile.assign_curve(tier, curve, source);
+        Ok(())
+    }
+
     fn number(&self, table: &Table, field: &Field, path: &str) -> Result<(f64, String), ProfileError> {
-        let entry = table.get(field.name).ok_or_else(|| self.missing(path, &field.quantity.expected()))?;
-        let entry = entry.as_table().ok_or_else(|| self.unexpected(path, entry, ENTRY))?;
-        self.no_others(entry, &format!("{path}."), &["value", "source"])?;
-        let value = entry
-            .get("value")
-            .ok_or_else(|| self.missing(&format!("{path}.value"), &field.quantity.expected()))?;
-        let text = plain(value);
+        let expected = field.quantity.expected();
+        let entry = table.get(field.name).ok_or_else(|| self.missing(path, &expected))?;
+        let (text, source) = self.entry(entry, path, &expected)?;
         let amount = field
             .quantity
             .parse(&text)
-            .ok_or_else(|| ProfileError::unexpected(self.file, path, &text, &field.quantity.expected()))?;
-        Ok((amount, self.text(entry, &format!("{path}.source"), "where the number comes from")?))
+            .ok_or_else(|| ProfileError::unexpected(self.file, path, &text, &expected))?;
+        Ok((amount, source))
+    }
+
+    /// Reads a value and its source.
+    fn entry(&self, entry: &Value, path: &str, expected: &str) -> Result<(String, String), ProfileError> {
+        let entry = entry.as_table().ok_or_else(|| self.unexpected(path, entry, ENTRY))?;
+        self.no_others(entry, &format!("{path}."), &["value", "source"])?;
+        let value = entry.get("value").ok_or_else(|| self.missing(&format!("{path}.value"), expected))?;
+        Ok((plain(value), self.text(entry, &format!("{path}.source"), "where the number comes from")?))
     }
 
     /// Reads a non-empty string of one line; the key is the path's last part.

@@ -17,8 +17,24 @@ mod tests;
 pub use error::ProfileError;
 use fields::{FIELDS, Field};
 
+use crate::curve::Curve;
+
 /// Source of a number that [`Profile::set`] changed.
 const SET_BY_USER: &str = "set by the user";
+
+/// Name of a tier's curve, which is no number.
+const CURVE: &str = "curve";
+const CURVE_VALUE: &str = "a name, or points as `READ_PERCENT,GB_PER_S,NS; ...`";
+const CURVE_HELP: &str = "Optional: latency by bandwidth and share of reads. It gives the latency and the bandwidths \
+    that the profile does not.";
+/// Field that only a tier without a curve has.
+const FACTOR: &str = "loaded_latency_factor";
+/// Fields that a curve gives.
+const FROM_CURVE: [&str; 3] = ["latency", "read_bandwidth", "write_bandwidth"];
+
+fn curve_path(tier: usize) -> String {
+    format!("tier.{tier}.{CURVE}")
+}
 
 /// A machine, as read from `machines/NAME.toml`.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -86,8 +102,10 @@ pub struct TierProfile {
     pub name: String,
     /// Idle load-to-use latency.
     pub latency: Nanos,
-    /// Latency at full utilisation over the idle latency; at least 1.
-    pub loaded_latency_factor: f64,
+    /// Measured latency by bandwidth and share of reads, moved to this latency and these bandwidths.
+    pub curve: Option<Curve>,
+    /// Without a curve: latency at full bandwidth over the idle latency; at least 1.
+    pub loaded_latency_factor: Option<f64>,
     /// Peak read bandwidth in bytes per second.
     pub read_bandwidth: u64,
     /// Peak write bandwidth in bytes per second.
@@ -186,10 +204,14 @@ pub struct MachineNumber {
 impl Profile {
     /// Returns the path (`tier.N` for each tier), the unit and range, and the meaning of each number.
     pub fn fields() -> impl Iterator<Item = (String, String, &'static str)> {
-        FIELDS.iter().map(|field| {
+        let curve = (format!("tier.N.{CURVE}"), CURVE_VALUE.into(), CURVE_HELP);
+        let number = |field: &Field| {
             let section = if field.of_tier() { "tier.N" } else { field.section };
             (format!("{section}.{}", field.name), field.quantity.expected(), field.help)
-        })
+        };
+        let first = FIELDS.iter().take_while(|field| !field.of_tier()).count();
+        let (before, after) = FIELDS.split_at(first);
+        before.iter().map(number).chain([curve]).chain(after.iter().map(number))
     }
 
     /// Sets one number, such as `tier.1.latency` to `200ns`. Call [`Self::check`] after the last one.
@@ -197,6 +219,11 @@ impl Profile {
     /// # Errors
     /// An unknown path, or a value that is not valid for it.
     pub fn set(&mut self, path: &str, value: &str) -> Result<(), ProfileError> {
+        if let Some(tier) = (0..self.tiers.len()).find(|&tier| curve_path(tier) == path) {
+            let curve = Curve::parse(value, &self.name, path)?;
+            self.assign_curve(tier, curve, SET_BY_USER.into());
+            return Ok(());
+        }
         let (field, tier) = Field::find(path, self.tiers.len()).ok_or_else(|| self.unknown(path))?;
         let amount = field
             .quantity
@@ -227,7 +254,14 @@ impl Profile {
             let source = self.sources.get(&path).cloned().unwrap_or_else(|| "not given".into());
             Some(MachineNumber { path, value, source })
         };
-        let mut numbers: Vec<_> = self.positions().filter_map(number).collect();
+        let curve = |(tier, profile): (usize, &TierProfile)| {
+            let path = curve_path(tier);
+            let value = profile.curve.as_ref()?.text.clone();
+            let source = self.sources.get(&path).cloned().unwrap_or_else(|| "not given".into());
+            Some(MachineNumber { path, value, source })
+        };
+        let curves = self.tiers.iter().enumerate().filter_map(curve);
+        let mut numbers: Vec<_> = self.positions().filter_map(number).chain(curves).collect();
         numbers.push(MachineNumber {
             path: "core.instruction".into(),
             value: format!("{}ps", self.core.instruction_ps),
@@ -253,14 +287,38 @@ impl Profile {
         })
     }
 
+    /// Gives a tier a curve, with its idle latency and its bandwidths.
+    fn assign_curve(&mut self, tier: usize, curve: Curve, source: String) {
+        let (read_bandwidth, write_bandwidth) = curve.bandwidths();
+        let numbers = [
+            (FROM_CURVE[0], curve.idle_latency()),
+            (FROM_CURVE[1], read_bandwidth),
+            (FROM_CURVE[2], write_bandwidth),
+        ];
+        let origin = "derived: from the curve of the tier";
+        for (name, value) in numbers {
+            if let Some(field) = Field::of("tier").find(|field| field.name == name) {
+                self.assign(field, tier, field.quantity.fit(value), origin.into());
+            }
+        }
+        self.sources.remove(&format!("tier.{tier}.{FACTOR}"));
+        self.sources.insert(curve_path(tier), source);
+        let profile = &mut self.tiers[tier];
+        (profile.curve, profile.loaded_latency_factor) = (Some(curve), None);
+    }
+
     fn assign(&mut self, field: &Field, tier: usize, amount: f64, source: String) {
         (field.set)(self, tier, amount);
+        if field.of_tier() && field.name == FACTOR && self.tiers[tier].curve.take().is_some() {
+            self.sources.remove(&curve_path(tier));
+        }
         self.core.instruction_ps = self.clock.instruction_ps();
         self.sources.insert(field.path(tier), source);
     }
 
     fn unknown(&self, path: &str) -> ProfileError {
-        let known: Vec<String> = self.positions().map(|(field, tier)| field.path(tier)).collect();
+        let numbers = self.positions().map(|(field, tier)| field.path(tier));
+        let known: Vec<String> = numbers.chain((0..self.tiers.len()).map(curve_path)).collect();
         ProfileError::unknown(
             &self.name,
             path,

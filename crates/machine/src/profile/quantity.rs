@@ -78,6 +78,12 @@ impl Quantity {
         format!("{}{name}", (value / factor * 1e9).round() / 1e9)
     }
 
+    /// Returns the nearest value that this quantity can have.
+    pub(super) fn fit(&self, value: f64) -> f64 {
+        let value = if self.whole { value.round() } else { value };
+        value.clamp(self.range.0, self.range.1)
+    }
+
     #[cfg(test)]
     pub(super) fn range(&self) -> (f64, f64) {
         self.range

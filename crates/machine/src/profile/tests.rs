@@ -25,7 +25,8 @@ fn every_builtin_is_valid_and_gives_each_number_a_source() {
         assert_eq!(profile.tiers.len(), 2, "{name}");
         let summary = profile.summary();
         let given = |field: &Field, tier| !field.optional || (field.get)(&profile, tier).is_some();
-        let given = profile.positions().filter(|&(field, tier)| given(field, tier)).count();
+        let curves = profile.tiers.iter().filter(|tier| tier.curve.is_some()).count();
+        let given = profile.positions().filter(|&(field, tier)| given(field, tier)).count() + curves;
         assert_eq!(summary.numbers.len(), given + 1, "{name}");
         assert_eq!(profile.sources.len(), given, "{name}");
         for number in &summary.numbers {
@@ -41,7 +42,7 @@ fn the_directory_holds_the_builtins_and_nothing_else() {
     let name_of = |entry: std::io::Result<std::fs::DirEntry>| {
         entry.expect("readable").file_name().to_string_lossy().into_owned()
     };
-    let mut files: Vec<_> = entries.map(name_of).collect();
+    let mut files: Vec<_> = entries.map(name_of).filter(|name| name != "curves").collect();
     files.sort();
     let names: Vec<_> = Profile::builtin_names().map(|name| format!("{name}.toml")).collect();
     assert_eq!(files, names);
@@ -64,6 +65,12 @@ fn numbers_that_papers_print_are_in_force() {
         (Bytes(60 << 20), 32, 512)
     );
     assert_eq!(Profile::builtin("jenga").expect("builtin").tiers[1].latency, Nanos(300));
+    let turin = Profile::builtin("turin").expect("builtin");
+    assert_eq!((turin.tiers[0].latency, turin.tiers[1].latency), (Nanos(130), Nanos(250)));
+    assert_eq!(turin.tiers[1].read_bandwidth, 48_000_000_000);
+    let intel = Profile::builtin("sapphire-rapids").expect("builtin");
+    assert_eq!((intel.tiers[1].latency, intel.tiers[1].read_bandwidth), (Nanos(250), 53_400_000_000));
+    assert_eq!((intel.costs.shootdown_batch, turin.costs.shootdown_batch), (512, 512));
 }
 
 #[test]
@@ -78,7 +85,7 @@ fn an_instruction_takes_the_inverse_of_clock_times_width() {
 fn an_unknown_machine_is_answered_with_those_there_are() {
     let error = Profile::builtin("cray-1").expect_err("no such machine").to_string();
     let expected = "there is no machine 'cray-1' (a name, or the path of a TOML file); \
-                    there are freqtier-cxl1, freqtier-cxl2, hybridtier, jenga, neomem, pact";
+                    there are freqtier-cxl1, freqtier-cxl2, hybridtier, jenga, neomem, pact, sapphire-rapids, turin";
     assert_eq!(error, expected);
 }
 
@@ -161,6 +168,76 @@ fn every_number_and_every_section_is_required() {
 #[test]
 fn text_that_is_no_toml_names_its_line() {
     assert!(error_of("title = 'x'\n[core\n").starts_with("machines/mine.toml: line 2: "));
+}
+
+/// Returns PACT's file with a curve in place of its fast tier's numbers.
+fn with_curve(value: &str, more: &str) -> String {
+    let tier = &PACT[PACT.find("[[tier]]").expect("a tier")..];
+    let tier = &tier[..tier[1..].find("[[tier]]").expect("a second tier")];
+    let curve =
+        format!("[[tier]]\nname = \"DRAM\"\ncurve = {{ value = {value}, source = \"a test\" }}\n{more}\n\n");
+    pact_with(tier, &curve)
+}
+
+#[test]
+fn a_curve_gives_what_the_profile_does_not() {
+    let text = with_curve("'xeon-5218-ddr4'", "read_bandwidth = { value = '50GB/s', source = 'a test' }");
+    let profile = Profile::parse(&text, "mine.toml").expect("valid");
+    let tier = &profile.tiers[0];
+    assert_eq!((tier.latency, tier.loaded_latency_factor), (Nanos(89), None));
+    assert_eq!((tier.read_bandwidth, tier.write_bandwidth), (50_000_000_000, 43_250_000_000));
+    let numbers = profile.summary().numbers;
+    let shown = |path: &str| {
+        let number = numbers.iter().find(|number| number.path == path).expect(path);
+        (number.value.as_str(), number.source.as_str())
+    };
+    assert_eq!(shown("tier.0.curve"), ("xeon-5218-ddr4", "a test"));
+    assert_eq!(shown("tier.0.latency"), ("89ns", "derived: from the curve of the tier"));
+    assert!(!numbers.iter().any(|number| number.path == "tier.0.loaded_latency_factor"));
+    assert_eq!(Profile::parse(&profile.to_toml(), "mine.toml").expect("its own text"), profile);
+}
+
+#[test]
+fn a_profile_may_hold_a_curve_itself() {
+    let text = with_curve("\"\"\"100,0,80\n100,50,90\n 100, 60,150\"\"\"", "");
+    let mut profile = Profile::parse(&text, "mine.toml").expect("valid");
+    let curve = profile.tiers[0].curve.clone().expect("given");
+    assert_eq!(
+        (curve.text.as_str(), profile.tiers[0].latency),
+        ("100,0,80; 100,50,90; 100,60,150", Nanos(80))
+    );
+    assert_eq!(
+        (profile.tiers[0].read_bandwidth, profile.tiers[0].write_bandwidth),
+        (60_000_000_000, 60_000_000_000)
+    );
+    assert_eq!(Profile::parse(&profile.to_toml(), "mine.toml").expect("its own text"), profile);
+    profile.set("tier.0.loaded_latency_factor", "2").expect("valid");
+    assert_eq!(profile.tiers[0].curve, None, "the factor takes its place");
+    assert!(!profile.sources.contains_key("tier.0.curve"));
+    profile.set("tier.0.curve", "xeon-8480-ddr5").expect("valid");
+    assert_eq!((profile.tiers[0].latency, profile.tiers[0].loaded_latency_factor), (Nanos(115), None));
+    assert!(!profile.sources.contains_key("tier.0.loaded_latency_factor"));
+}
+
+#[test]
+fn a_curve_that_cannot_be_is_one_line_of_error() {
+    let check = |value: &str, more: &str, expected: &str| {
+        let error = error_of(&with_curve(value, more));
+        assert!(error.starts_with(&format!("machines/mine.toml: {expected}")), "{error}");
+    };
+    check("'none'", "", "tier.0.curve: there is no curve 'none'; there are cxl-model,");
+    check("7", "", "tier.0.curve: there is no curve '7'; there are");
+    check("'100,0,80; 100,50,70'", "", "tier.0.curve: point 2: 70 ns at 100 % reads are below the 80 ns");
+    let factor = "loaded_latency_factor = { value = 2, source = 'a test' }";
+    check("'cxl-model'", factor, "tier.0.loaded_latency_factor: a tier with a curve has none");
+    let error = error_of(&pact_with("loaded_latency_factor =", "# factor ="));
+    assert!(error.contains("tier.0.loaded_latency_factor is missing; expected a number from 1"), "{error}");
+    let text = pact_with("name = \"DRAM\"", "name = \"DRAM\"\ncurve = \"cxl-model\"");
+    assert!(
+        error_of(&text).contains("tier.0.curve: 'cxl-model' is not a table such as"),
+        "{}",
+        error_of(&text)
+    );
 }
 
 #[test]
