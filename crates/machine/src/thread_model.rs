@@ -8,7 +8,9 @@
 //! ```text
 //! dispatch = previous dispatch + instructions x time per instruction,
 //!            not before the instruction `reorder_window` back has retired
-//! issue    = dispatch, not before its parent's data and a free miss register
+//! address  = dispatch, not before its parent's data; where its page is in no TLB, + the walk, not before a
+//!            page walker is free
+//! issue    = address, not before a free miss register
 //! complete = issue + latency of its tier; for a prefetched line, its request + latency, not before issue
 //! retire   = previous retire + instructions x time per instruction; a load not before `complete`,
 //!            a store not before the store `store_buffer` back has completed
@@ -21,10 +23,12 @@
 //! order of summation.
 
 use crate::limits::{MAX_TIERS, WINDOW};
-use crate::profile::CoreProfile;
+use crate::profile::Profile;
 use crate::slots::Slots;
+use crate::translation::Translation;
+use crate::walkers::Walkers;
 
-/// The numbers of [`CoreProfile`] in the form that the model uses.
+/// The numbers of a [`Profile`]'s cores in the form that the model uses.
 #[derive(Debug, Clone, Copy)]
 pub struct CoreTiming {
     instruction_ps: u64,
@@ -33,17 +37,20 @@ pub struct CoreTiming {
     store_buffer: usize,
     /// 0 without a prefetcher.
     l2_registers: usize,
+    walkers: usize,
 }
 
 impl CoreTiming {
     /// Reads the numbers of a profile's cores.
-    pub fn new(profile: &CoreProfile) -> Self {
+    pub fn new(machine: &Profile) -> Self {
+        let profile = &machine.core;
         Self {
             instruction_ps: profile.instruction_ps,
             reorder_window: u64::from(profile.reorder_window),
             miss_registers: (profile.miss_registers as usize).clamp(1, Slots::MAX),
             store_buffer: (profile.store_buffer as usize).clamp(1, WINDOW),
             l2_registers: profile.l2_registers.unwrap_or(0) as usize,
+            walkers: (machine.tlb.walkers as usize).max(1),
         }
     }
 
@@ -96,6 +103,7 @@ pub struct ThreadModel {
     registers: Slots,
     /// Registers of the second-level cache, shared by misses and prefetches; empty without a prefetcher.
     l2_registers: Slots,
+    walkers: Walkers,
     busy_until: [u64; MAX_TIERS],
     load_busy_until: [u64; MAX_TIERS],
     count: usize,
@@ -116,6 +124,7 @@ impl ThreadModel {
             stores: [0; WINDOW],
             registers: Slots::new(timing.miss_registers),
             l2_registers: Slots::new(timing.l2_registers),
+            walkers: Walkers::new(timing.walkers),
             busy_until: [0; MAX_TIERS],
             load_busy_until: [0; MAX_TIERS],
             count: 0,
@@ -139,17 +148,31 @@ impl ThreadModel {
         self.dispatch += duration;
     }
 
-    /// Executes a request's instructions, the last of which accesses memory of `tier` with `latency`.
+    /// Executes a request's instructions, the last of which accesses memory of `tier` with `latency`, once its
+    /// page is translated.
     #[inline]
-    pub fn access(&mut self, timing: CoreTiming, request: Request, tier: usize, latency: u64) -> Timing {
+    pub fn access(
+        &mut self,
+        timing: CoreTiming,
+        request: Request,
+        translation: Translation,
+        tier: usize,
+        latency: u64,
+    ) -> Timing {
         let elapsed = u64::from(request.instructions) * timing.instruction_ps;
         self.position += u64::from(request.instructions);
         let dispatch = self.dispatch(timing, elapsed);
-        let (register, free) = self.registers.earliest();
-        let mut issue = dispatch.max(free);
+        let mut address = dispatch;
         if let Some(parent) = self.back(request.dependence) {
-            issue = issue.max(parent.complete);
+            address = address.max(parent.complete);
         }
+        let translated = if translation.walks {
+            self.walkers.walk(address, translation.latency)
+        } else {
+            address + translation.latency
+        };
+        let (register, free) = self.registers.earliest();
+        let mut issue = translated.max(free);
         let prefetched = self.prefetch(request.trigger, issue, latency);
         let start = prefetched.unwrap_or_else(|| self.miss(&mut issue, latency));
         let complete = issue.max(start + latency);
@@ -262,7 +285,9 @@ mod tests {
         miss_registers: 10,
         store_buffer: 50,
         l2_registers: 0,
+        walkers: 2,
     };
+    const HIT: Translation = Translation { latency: 0, walks: false, from_memory: false };
     const LATENCY: u64 = 100_000;
 
     fn request(instructions: u32) -> Request {
@@ -272,7 +297,7 @@ mod tests {
     fn run(count: usize, instructions: u32, dependence: u8, store: bool) -> (u64, u64) {
         let mut thread = ThreadModel::new(TIMING);
         let request = Request { dependence, store, ..request(instructions) };
-        let stall = (0..count).map(|_| thread.access(TIMING, request, 0, LATENCY).stall).sum();
+        let stall = (0..count).map(|_| thread.access(TIMING, request, HIT, 0, LATENCY).stall).sum();
         (thread.clock(), stall)
     }
 
@@ -310,7 +335,7 @@ mod tests {
     /// Runs `count` equal loads; returns the time and how many found their line prefetched.
     fn stream(timing: CoreTiming, count: usize, request: Request) -> (u64, usize) {
         let mut thread = ThreadModel::new(timing);
-        let found = (0..count).filter(|_| thread.access(timing, request, 0, LATENCY).prefetched).count();
+        let found = (0..count).filter(|_| thread.access(timing, request, HIT, 0, LATENCY).prefetched).count();
         (thread.clock(), found)
     }
 
@@ -338,11 +363,11 @@ mod tests {
     #[test]
     fn a_line_asked_for_before_its_prefetch_was_sent_is_a_miss() {
         let mut thread = ThreadModel::new(PREFETCHING);
-        thread.access(PREFETCHING, request(1), 0, LATENCY);
+        thread.access(PREFETCHING, request(1), HIT, 0, LATENCY);
         // Its trigger waits for the previous miss; the access itself does not, and comes first.
         let waits = Request { dependence: 1, ..request(1) };
-        thread.access(PREFETCHING, waits, 0, LATENCY);
-        let timing = thread.access(PREFETCHING, Request { trigger: 1, ..request(1) }, 0, LATENCY);
+        thread.access(PREFETCHING, waits, HIT, 0, LATENCY);
+        let timing = thread.access(PREFETCHING, Request { trigger: 1, ..request(1) }, HIT, 0, LATENCY);
         assert!(!timing.prefetched);
     }
 
@@ -364,10 +389,10 @@ mod tests {
     #[test]
     fn a_far_miss_costs_its_latency_less_what_the_window_hides() {
         let mut thread = ThreadModel::new(TIMING);
-        let stall = thread.access(TIMING, request(1_000), 0, LATENCY).stall;
+        let stall = thread.access(TIMING, request(1_000), HIT, 0, LATENCY).stall;
         assert_eq!(stall, LATENCY);
         // 150 instructions later, a miss of another tier, four times as slow, is already in flight.
-        let stall = thread.access(TIMING, request(150), 1, 4 * LATENCY).stall;
+        let stall = thread.access(TIMING, request(150), HIT, 1, 4 * LATENCY).stall;
         assert!(stall < 4 * LATENCY && stall > 2 * LATENCY, "{stall}");
     }
 }
