@@ -12,11 +12,11 @@ pub enum Allocation {
     SlowFirst,
 }
 
-/// The content of a sample's record, which decides whether the processor can write it without the kernel. At a
-/// fixed period it then buffers many of them for one interrupt; in frequency mode each takes its own.
+/// The content of a sample's record, which decides whether the processor can write it without the kernel. At
+/// a fixed period it then buffers many of them for one interrupt; in frequency mode each takes its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Record {
-    /// What the processor knows: address, source, latency, its own time.
+    /// Facts that the processor knows: address, source, latency, its own time.
     #[default]
     Plain,
     /// Also the time of a clock that the reader chose (`use_clockid`), which the kernel adds in an interrupt.

@@ -7,11 +7,12 @@
 use isotherm_core::Counters;
 
 use crate::profile::Profile;
+use crate::streamer::Triggers;
 use crate::thread_model::{CoreTiming, Request, ThreadModel, Timing};
 use crate::tiers::{Server, Tier};
 use crate::translation::{Footprint, Translator, Walks};
 
-/// Tier of the page tables: Linux allocates them on the node of the thread that faults, which is the fast one.
+/// Tier of the page tables: Linux allocates them on the node of the thread that faults, the fast one.
 const TABLES: usize = 0;
 /// Blocks by which threads' clocks may drift apart.
 const SLACK_BLOCKS: u64 = 16;
@@ -107,7 +108,8 @@ impl Cores {
     #[inline]
     pub fn access(&mut self, thread: u16, request: Request, page: u32, tier: usize) -> Timing {
         let tables = &mut self.tiers[TABLES];
-        let translation = self.translator.translate(thread, page, request.trigger > 0, tables.latency);
+        let streams = request.triggers != Triggers::default();
+        let translation = self.translator.translate(thread, page, streams, tables.latency);
         if translation.from_memory {
             tables.read_table();
         }

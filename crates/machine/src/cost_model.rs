@@ -5,8 +5,9 @@ use isotherm_core::{Counters, Nanos};
 use crate::cores::Cores;
 use crate::limits;
 use crate::profile::Profile;
+use crate::streamer::Triggers;
 use crate::thread_model::Request;
-use crate::translation::Footprint;
+use crate::translation::{Footprint, Walks};
 
 /// Misses between two updates of bandwidth and clocks.
 pub const BLOCK: usize = 1024;
@@ -72,7 +73,7 @@ impl CostModel {
         }
         let latency = Nanos(self.cores.tiers[tier].latency / 1000);
         self.cores.enter(thread);
-        let request = Request { instructions, dependence, trigger: 0, store };
+        let request = Request { instructions, dependence, triggers: Triggers::default(), lone: false, store };
         let timing = self.cores.access(thread, request, page, tier);
         self.block += 1;
         if self.block == BLOCK {
@@ -106,6 +107,11 @@ impl CostModel {
     /// Returns the modelled time at the end of the last block.
     pub fn now(&self) -> Nanos {
         Nanos(self.cores.now() / 1000)
+    }
+
+    /// Returns the page walks so far.
+    pub fn walks(&self) -> Walks {
+        self.cores.walks()
     }
 
     /// Copies the tiers' counters into `counters`.

@@ -38,7 +38,7 @@ pub use profile::{
     CoreClock, CoreProfile, Costs, DeviceProfile, MachineNumber, MachineSummary, Profile, ProfileError,
     TierProfile, TlbProfile,
 };
-pub use streamer::{Position, Streamer};
+pub use streamer::{Position, Streamer, Triggers, Wasted};
 pub use thread_model::{CoreTiming, Request, ThreadModel, Timing};
 pub use tiers::{LINE_BYTES, Tier, transfer_time};
 pub use translation::{Footprint, Translation, Walks};

@@ -189,7 +189,7 @@ pub fn transfer_time(bytes: u64, bandwidth: u64) -> u64 {
 mod tests {
     use super::*;
 
-    const IDLE: Timing = Timing { stall: 0, busy: 0, load_busy: 0, prefetched: false };
+    const IDLE: Timing = Timing { stall: 0, busy: 0, load_busy: 0, prefetched: false, wasted: false };
 
     fn tier() -> Tier {
         Tier::new(&TierProfile {

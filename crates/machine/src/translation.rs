@@ -290,3 +290,180 @@ impl Translator {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use isotherm_core::Nanos;
+
+    use super::*;
+    use crate::{CostModel, Miss};
+
+    fn machine() -> Profile {
+        Profile::builtin("pact").expect("it comes with Isotherm")
+    }
+
+    fn memory(pages: usize, page_size: PageSize, scale: f64) -> Footprint {
+        Footprint { pages, page_size, scale }
+    }
+
+    /// Returns pages at random.
+    fn random(pages: usize) -> impl FnMut() -> u32 {
+        let mut state = 7u64;
+        move || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            ((state >> 33) % pages as u64) as u32
+        }
+    }
+
+    /// Loads random pages in the slow tier; returns the nanoseconds a load once the caches are in use, and
+    /// the shares of loads that walk, and that read a page table from memory.
+    fn loads(profile: &Profile, footprint: Footprint, dependence: u8) -> (f64, f64, f64) {
+        const LOADS: u64 = 1_000_000;
+        let mut model = CostModel::new(profile, 1, footprint).expect("a valid machine");
+        let mut page = random(footprint.pages);
+        let mut half = || {
+            for _ in 0..LOADS {
+                let miss =
+                    Miss { thread: 0, instructions: 1, dependence, store: false, tier: 1, page: page() };
+                model.miss(miss).expect("a tier");
+            }
+            model.settle();
+            (model.now(), model.walks())
+        };
+        let ((began, before), (ended, after)) = (half(), half());
+        let share = |after: u64, before: u64| (after - before) as f64 / LOADS as f64;
+        let Nanos(time) = ended - began;
+        let from_memory = share(after.from_memory, before.from_memory);
+        (time as f64 / LOADS as f64, share(after.walks, before.walks), from_memory)
+    }
+
+    /// Returns the time of a walk by hand, over a footprint whose leaf tables take `lines`, and the share of
+    /// walks that read memory.
+    fn walk_of(profile: &Profile, lines: f64) -> (f64, f64) {
+        let cycle = 1e9 / profile.clock.frequency as f64;
+        let [inner, last] = [profile.core.l2_size, profile.llc_size].map(|size| size.0 as f64 / 64.0);
+        // A line leaves the cache when as many others came: one with each load, one with each walk's miss.
+        let kept = |cache: f64, missed: f64| 1.0 - (-cache / (1.0 + missed) / lines).exp();
+        let missed = (0..100).fold(1.0, |missed, _| 1.0 - kept(last, missed));
+        let (second, nearest) = (f64::from(profile.core.l2_latency) * cycle, kept(inner, missed));
+        let leaf = missed * profile.tiers[0].latency.0 as f64
+            + (1.0 - missed - nearest) * profile.costs.cached_touch.0 as f64
+            + nearest * second;
+        (f64::from(profile.tlb.second_latency) * cycle + second + leaf, missed)
+    }
+
+    fn close(measured: f64, expected: f64, tolerance: f64) {
+        assert!((measured / expected - 1.0).abs() <= tolerance, "{measured} against {expected}");
+    }
+
+    const PAGES: usize = 1 << 20;
+
+    #[test]
+    fn a_chase_beyond_the_tlb_pays_a_walk_each() {
+        let profile = machine();
+        let (walk, missed) = walk_of(&profile, (PAGES / 8) as f64);
+        let (time, walks, from_memory) = loads(&profile, memory(PAGES, PageSize::Base, 1.0), 1);
+        close(walks, 1.0 - 1536.0 / PAGES as f64, 0.001);
+        close(from_memory, missed, 0.02);
+        close(time, profile.tiers[1].latency.0 as f64 + walk, 0.02);
+    }
+
+    #[test]
+    fn independent_misses_wait_for_the_walkers() {
+        let profile = machine();
+        let (walk, _) = walk_of(&profile, (PAGES / 8) as f64);
+        let (time, ..) = loads(&profile, memory(PAGES, PageSize::Base, 1.0), 0);
+        close(time, walk / f64::from(profile.tlb.walkers), 0.03);
+        assert!(time > 1.5 * profile.tiers[1].latency.0 as f64 / f64::from(profile.core.miss_registers));
+    }
+
+    #[test]
+    fn huge_pages_take_the_walks_away() {
+        let (base, ..) = loads(&machine(), memory(PAGES, PageSize::Base, 1.0), 0);
+        let (huge, walks, from_memory) = loads(&machine(), memory(PAGES / 512, PageSize::Huge, 1.0), 0);
+        close(walks, 1.0 - 1536.0 / (PAGES / 512) as f64, 0.05);
+        assert_eq!(from_memory, 0.0, "256 lines of tables");
+        assert!(huge < 0.7 * base, "{huge} against {base} ns a load");
+    }
+
+    #[test]
+    fn a_scaled_run_walks_as_the_footprint_that_it_stands_for() {
+        for (pages, page_size, dependence) in
+            [(PAGES, PageSize::Base, 1), (PAGES, PageSize::Base, 0), (PAGES / 16, PageSize::Huge, 1)]
+        {
+            let whole = loads(&machine(), memory(pages, page_size, 1.0), dependence);
+            let scaled = loads(&machine(), memory(pages / 512, page_size, 512.0), dependence);
+            close(scaled.0, whole.0, 0.03);
+            assert!((scaled.1 - whole.1).abs() < 0.02, "{scaled:?} against {whole:?}");
+            assert!((scaled.2 - whole.2).abs() < 0.02, "{scaled:?} against {whole:?}");
+        }
+    }
+
+    #[test]
+    fn what_fits_the_tlb_walks_once() {
+        let mut model = CostModel::new(&machine(), 1, memory(1000, PageSize::Base, 1.0)).expect("valid");
+        for page in (0..1000).cycle().take(10_000) {
+            model.miss(Miss { thread: 0, instructions: 1, dependence: 1, store: false, tier: 0, page });
+        }
+        assert_eq!(model.walks(), Walks { walks: 1000, from_memory: 0 });
+    }
+
+    #[test]
+    fn a_level_holds_its_entries_and_fractions_of_one() {
+        const PAGES: usize = 4000;
+        for entries in [0.4, 1.0, 5.7, 64.0, 1536.0 / 7.0, 1536.0] {
+            let (mut level, mut page) = (Level::new(entries, 12, PAGES), random(PAGES));
+            let hits = (0..2_000_000).filter(|_| level.look_up(page())).count();
+            close(hits as f64 / 2e6, entries / PAGES as f64, 0.05);
+        }
+    }
+
+    #[test]
+    fn a_stream_keeps_its_page_however_small_the_scaled_tlb() {
+        let walks = |scale| {
+            let mut translator = Translator::new(&machine(), 1, memory(64, PageSize::Base, scale));
+            // Eight streams in turn, 64 lines of each page: the third line on comes as part of a stream.
+            for line in 0..64 {
+                for page in 0..8 {
+                    translator.translate(0, page, line >= 2, 100_000);
+                }
+            }
+            translator.counts().walks
+        };
+        assert_eq!((walks(1.0), walks(1e6)), (8, 16));
+    }
+
+    #[test]
+    fn a_shootdown_makes_the_next_access_walk() {
+        let mut translator = Translator::new(&machine(), 2, memory(64, PageSize::Base, 1.0));
+        let mut walks = |translator: &mut Translator, page| {
+            let before = translator.counts().walks;
+            (0..2).for_each(|thread| _ = translator.translate(thread, page, false, 100_000));
+            translator.counts().walks - before
+        };
+        assert_eq!([3, 4, 3, 4].map(|page| walks(&mut translator, page)), [2, 2, 0, 0]);
+        translator.flush(3);
+        assert_eq!([3, 4].map(|page| walks(&mut translator, page)), [2, 0]);
+        translator.flush_all();
+        assert_eq!([3, 4].map(|page| walks(&mut translator, page)), [2, 2]);
+    }
+
+    #[test]
+    fn a_table_that_memory_must_give_takes_bandwidth_of_the_fast_tier() {
+        let mut profile = machine();
+        profile.set("llc.size", "4KiB").expect("in range");
+        let (pages, lines) = (1 << 14, 1 << 11);
+        assert!(lines > 30 * profile.llc_size.0 / LINE_BYTES);
+        let mut model =
+            CostModel::new(&profile, 1, memory(pages, PageSize::Base, 1.0)).expect("a valid machine");
+        let mut page = random(pages);
+        for _ in 0..100_000 {
+            model.miss(Miss { thread: 0, instructions: 1, dependence: 1, store: false, tier: 1, page: page() });
+        }
+        let mut counters = isotherm_core::Counters::default();
+        model.counters(&mut counters);
+        assert!(model.walks().from_memory > 80_000);
+        assert_eq!(counters.tiers[0].bytes_read.0, model.walks().from_memory * LINE_BYTES);
+        assert_eq!(counters.tiers[0].load_misses, 0, "a PMU counts no load of the program");
+    }
+}

@@ -470,3 +470,41 @@ impl Host for SimHost<'_> {
         self.reads_ahead = false;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use isotherm_core::Allocation;
+    use isotherm_core::parameters::Scale;
+
+    use super::*;
+    use crate::replay::Replay;
+    use crate::{Access, Stream};
+
+    /// Returns the time of a million touches of 1 MiB of metadata.
+    fn touches(footprint: f64) -> Nanos {
+        let mut profile = Profile::builtin("pact").expect("it comes with Isotherm");
+        profile.set("costs.operation", "0ns").expect("a cost");
+        let stream = Stream {
+            accesses: vec![Access::default(); 10],
+            pages: vec![(0, 0)],
+            threads: 1,
+            ..Stream::default()
+        };
+        let scale = Scale { footprint, time: 1.0 };
+        let replay = Replay::new(&stream, &[], &profile, scale, 1, 1).expect("two tiers");
+        let table = PageTable::new(1, vec![1, 1], 0.0, Allocation::FastFirst);
+        let context = MigrationContext::Shared;
+        let mut host =
+            SimHost::new(replay.processor(table), &profile, stream.page_size, context, footprint);
+        let work = Work { touches: 1_000_000, ..Work::default() };
+        host.spend(work, Bytes(1 << 20), Nanos(0));
+        host.processor.charges.tracking
+    }
+
+    #[test]
+    fn the_metadata_of_a_scaled_run_hits_a_cache_of_its_scale() {
+        // 13.75 MiB hold 1 MiB, and an eighth of the 110 MiB that it stands for at 1:110.
+        assert_eq!(touches(1.0), Nanos(26_000_000));
+        assert_eq!(touches(110.0), Nanos(26_000_000 / 8 + 90_000_000 / 8 * 7));
+    }
+}

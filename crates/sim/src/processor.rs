@@ -120,8 +120,10 @@ impl<'a, L: Locator> Processor<'a, L> {
         if let Some(devices) = &mut self.devices {
             devices.pass(tier, access.page, store);
         }
-        if access.useless > 0 && self.cores.prefetches() {
-            self.prefetched_in_vain(access, tier);
+        let streamed = if self.cores.prefetches() { access.useless } else { 0 };
+        let useless = streamed.saturating_add(timing.wasted.into());
+        if useless > 0 {
+            self.prefetched_in_vain(access, tier, useless);
         }
         let event = self.sampler.event(tier);
         let countdown = &mut self.countdowns[usize::from(access.thread)][event];
@@ -134,10 +136,10 @@ impl<'a, L: Locator> Processor<'a, L> {
     }
 
     /// Charges the lines that the access prefetched and nobody uses: they are read all the same.
-    fn prefetched_in_vain(&mut self, access: &Access, tier: usize) {
-        self.cores.tiers[tier].read_in_vain(access.useless.into());
+    fn prefetched_in_vain(&mut self, access: &Access, tier: usize, lines: u8) {
+        self.cores.tiers[tier].read_in_vain(lines.into());
         if let Some(devices) = &mut self.devices {
-            (0..access.useless).for_each(|_| devices.pass(tier, access.page, false));
+            (0..lines).for_each(|_| devices.pass(tier, access.page, false));
         }
     }
 

@@ -32,9 +32,9 @@ pub(crate) struct Sampler {
     read: usize,
     ring_limit: usize,
     lost: u64,
-    /// What a sample costs its thread, and how many of an event a tick admits: those that take an interrupt
-    /// each, and those that the processor buffers.
+    /// Samples that take an interrupt each.
     interrupting: Rule,
+    /// Samples that the processor buffers.
     buffered: Rule,
     record: Record,
     throttled: u64,
@@ -49,8 +49,8 @@ struct Rule {
 }
 
 impl Rule {
-    /// As `perf_sample_event_took` has it: where a sample takes more than its share of the time between two at
-    /// the highest rate, the kernel lowers the rate to what fits with a quarter to spare.
+    /// As `perf_sample_event_took` has it: where a sample takes more than its share of the time between two
+    /// at the highest rate, the kernel lowers the rate to what fits with a quarter to spare.
     fn interrupting(costs: &Costs) -> Self {
         let cost = costs.sample;
         let ticks = Nanos::SECOND.0 / TICK.0;
@@ -64,7 +64,7 @@ impl Rule {
         Self { cost, of_tick }
     }
 
-    /// The kernel counts an interrupt with all of its records as one sample, so the share of time alone limits.
+    /// The kernel counts an interrupt with all of its records as one sample: the share of time alone limits.
     fn buffered(costs: &Costs) -> Self {
         let cost = costs.buffered_sample;
         let of_tick = match (TICK.0 as f64 * costs.sample_time_limit) as u64 {
@@ -130,8 +130,8 @@ impl Sampler {
         self.rule().cost
     }
 
-    /// Returns whether the kernel lets an event take a sample at `time`; `tick` is the event's last tick and its
-    /// samples in it. A throttled event stands still until the next tick.
+    /// Returns whether the kernel lets an event take a sample at `time`; `tick` is the event's last tick and
+    /// its samples in it. A throttled event stands still until the next tick.
     pub(crate) fn admit(&mut self, tick: &mut (u64, u64), time: Nanos) -> bool {
         let now = time.0 / TICK.0;
         if tick.0 != now {
@@ -307,6 +307,62 @@ mod tests {
         assert_eq!(sampler.drain(3, &mut samples), Drained { read: 2, lost: 0 });
         let pages: Vec<u32> = samples.iter().map(|sample| sample.page.0).collect();
         assert_eq!(pages, [0, 1, 2, 3]);
+    }
+
+    /// Asks to take a sample every `gap`; returns the share that the kernel lets through.
+    fn admitted(costs: &Costs, request: Sampling, record: Record, gap: Nanos) -> f64 {
+        let mut sampler = Sampler::new(1, 1, costs);
+        sampler.set(request, 1);
+        sampler.set_record(record);
+        let (mut tick, count) = ((0, 0), 4_000_000 / gap.0 * 100);
+        let taken = (0..count).filter(|&sample| sampler.admit(&mut tick, Nanos(sample * gap.0))).count();
+        assert_eq!(sampler.throttled(), count - taken as u64);
+        taken as f64 / count as f64
+    }
+
+    #[test]
+    fn an_event_with_more_than_the_highest_rate_is_throttled() {
+        let period = request(SamplingRate::Period(10), SamplingScope::AllTiers);
+        // A sample each 2.5 us is 400,000 a second, four times the limit; one each 20 us half of it.
+        assert_eq!(admitted(&costs(), period, Record::Clocked, Nanos(2_500)), 0.25);
+        assert_eq!(admitted(&costs(), period, Record::Clocked, Nanos(20_000)), 1.0);
+        let frequency = request(SamplingRate::Frequency(400_000), SamplingScope::AllTiers);
+        assert_eq!(admitted(&costs(), frequency, Record::Plain, Nanos(2_500)), 0.25);
+    }
+
+    #[test]
+    fn an_interrupt_that_takes_too_long_lowers_the_highest_rate() {
+        let period = request(SamplingRate::Period(10), SamplingScope::AllTiers);
+        // 25 % of the 10 us between two samples at the highest rate are 2.5 us.
+        let with = |sample| Costs { sample: Nanos(sample), ..costs() };
+        assert_eq!(admitted(&with(2_500), period, Record::Clocked, Nanos(10_000)), 1.0);
+        // 5 us and a quarter fit 160 times into a quarter of a tick, of 400.
+        assert_eq!(admitted(&with(5_000), period, Record::Clocked, Nanos(10_000)), 0.4);
+        let unlimited = Costs { sample_time_limit: 0.0, ..with(5_000) };
+        assert_eq!(admitted(&unlimited, period, Record::Clocked, Nanos(10_000)), 1.0);
+    }
+
+    #[test]
+    fn a_sample_costs_an_interrupt_unless_the_processor_buffers_its_record() {
+        let cost = |rate, record| {
+            let mut sampler = Sampler::new(1, 1, &costs());
+            sampler.set(request(rate, SamplingScope::AllTiers), 1);
+            sampler.set_record(record);
+            sampler.cost()
+        };
+        let (whole, share) = (costs().sample, costs().buffered_sample);
+        assert!(share < whole);
+        assert_eq!(cost(SamplingRate::Period(100), Record::Plain), share);
+        assert_eq!(cost(SamplingRate::Period(100), Record::Clocked), whole);
+        assert_eq!(cost(SamplingRate::Frequency(100), Record::Plain), whole);
+    }
+
+    #[test]
+    fn buffered_records_stop_at_a_quarter_of_the_time() {
+        let period = request(SamplingRate::Period(1), SamplingScope::AllTiers);
+        // 300 ns fit 3,333 times into a quarter of 4 ms, of which there are 40,000 samples at 100 ns.
+        let share = admitted(&costs(), period, Record::Plain, Nanos(100));
+        assert!((share - 3333.0 / 40_000.0).abs() < 1e-6, "{share}");
     }
 
     #[test]

@@ -141,6 +141,9 @@ pub(super) const FIELDS: &[Field] = fields! {
     core.l2_registers = core.l2_registers, Quantity::count(0, REGISTERS),
         "Optional: requests that a core's second-level cache can have outstanding, misses and its \
             streamer's prefetches; 0 by default, which is no prefetcher.";
+    core.pair_prefetcher = core.pair_prefetcher, Quantity::count(0, 1),
+        "Optional: whether that cache also completes each line that misses to a pair of 128 bytes, 1 or 0; \
+            0 by default, and without `core.l2_registers`.";
     core.l2_size = core.l2_size, Quantity::size(), "Size of a core's second-level cache.";
     core.l2_latency = core.l2_latency, CYCLES, "Cycles of a load that hits it.";
     llc.size = llc_size, Quantity::size(), "Size of the last-level cache.";

@@ -79,6 +79,8 @@ pub struct CoreProfile {
     pub store_buffer: u32,
     /// Outstanding requests of a second-level cache, misses and prefetches; `None` without a prefetcher.
     pub l2_registers: Option<u32>,
+    /// Whether that cache completes pairs of lines: 1; 0 or `None`, it does not.
+    pub pair_prefetcher: Option<u32>,
     /// Size of a core's second-level cache.
     pub l2_size: Bytes,
     /// Cycles of a load that hits it.
@@ -156,7 +158,8 @@ pub struct Costs {
     pub sample: Nanos,
     /// Program thread: one PMU sample that the processor buffers, its share of the interrupt included.
     pub buffered_sample: Nanos,
-    /// Samples a second of one event and core above which the kernel throttles (`perf_event_max_sample_rate`).
+    /// Samples a second of one event and core above which the kernel throttles
+    /// (`perf_event_max_sample_rate`).
     pub sample_rate_limit: u32,
     /// Share of a core's time above which the kernel lowers that rate (`perf_cpu_time_max_percent`).
     pub sample_time_limit: f64,
