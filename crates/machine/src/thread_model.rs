@@ -428,7 +428,8 @@ mod tests {
         // Its trigger waits for the previous miss; the access itself does not, and comes first.
         let waits = Request { dependence: 1, ..request(1) };
         thread.access(PREFETCHING, waits, HIT, 0, LATENCY);
-        let timing = thread.access(PREFETCHING, Request { triggers: by_stream(1), ..request(1) }, HIT, 0, LATENCY);
+        let timing =
+            thread.access(PREFETCHING, Request { triggers: by_stream(1), ..request(1) }, HIT, 0, LATENCY);
         assert!(!timing.prefetched);
     }
 

@@ -458,7 +458,14 @@ mod tests {
             CostModel::new(&profile, 1, memory(pages, PageSize::Base, 1.0)).expect("a valid machine");
         let mut page = random(pages);
         for _ in 0..100_000 {
-            model.miss(Miss { thread: 0, instructions: 1, dependence: 1, store: false, tier: 1, page: page() });
+            model.miss(Miss {
+                thread: 0,
+                instructions: 1,
+                dependence: 1,
+                store: false,
+                tier: 1,
+                page: page(),
+            });
         }
         let mut counters = isotherm_core::Counters::default();
         model.counters(&mut counters);

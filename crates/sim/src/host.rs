@@ -494,8 +494,7 @@ mod tests {
         let replay = Replay::new(&stream, &[], &profile, scale, 1, 1).expect("two tiers");
         let table = PageTable::new(1, vec![1, 1], 0.0, Allocation::FastFirst);
         let context = MigrationContext::Shared;
-        let mut host =
-            SimHost::new(replay.processor(table), &profile, stream.page_size, context, footprint);
+        let mut host = SimHost::new(replay.processor(table), &profile, stream.page_size, context, footprint);
         let work = Work { touches: 1_000_000, ..Work::default() };
         host.spend(work, Bytes(1 << 20), Nanos(0));
         host.processor.charges.tracking

@@ -311,7 +311,8 @@ mod tests {
         let accesses: Vec<Access> = (0..100 * BLOCK as u64).map(access).collect();
         let pages = (0..64).map(|page| (0, page << 12)).collect();
         let stream = Stream { accesses, pages, threads: 2, ..Stream::default() };
-        let mut processor = Processor::new(&stream, &profile, Alternate, usize::MAX, Sampler::new(1, 1, &profile.costs), 1.0);
+        let mut processor =
+            Processor::new(&stream, &profile, Alternate, usize::MAX, Sampler::new(1, 1, &profile.costs), 1.0);
         while processor.run_block() {}
         let footprint = Footprint { pages: 64, page_size: stream.page_size, scale: 1.0 };
         let mut model = CostModel::new(&profile, 2, footprint).expect("a valid machine");

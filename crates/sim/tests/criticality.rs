@@ -136,6 +136,12 @@ fn pac_of(workload: &str, settings: &[(&str, &str)], attribution: &str, own_pace
     let mut costs = free.map(|cost| (cost, "0ns")).to_vec();
     costs.push(("costs.ring_samples", "1000000000"));
     costs.extend(UNTHROTTLED);
+    if std::env::var_os("NOPAIR").is_some() {
+        costs.push(("core.pair_prefetcher", "0"));
+    }
+    if std::env::var_os("NOWALK").is_some() {
+        costs.push(("tlb.first_entries", "1073741824"));
+    }
     let profile = machine(&costs);
     let workload = isotherm_workloads::find(workload).expect("it exists");
     let mut parameters = workload.parameters();

@@ -161,7 +161,8 @@ impl Model {
         let pending = std::mem::take(&mut self.pending[usize::from(missed.vcpu)]);
         let instructions = u32::try_from(pending + missed.instructions).unwrap_or(u32::MAX);
         let (thread, store) = (missed.vcpu, missed.store);
-        let Some(cost) = self.cost.miss(Miss { thread, instructions, dependence: 0, store, tier, page }) else {
+        let Some(cost) = self.cost.miss(Miss { thread, instructions, dependence: 0, store, tier, page })
+        else {
             return;
         };
         if let (Some(neoprof), Some(physical)) = (&mut self.neoprof, missed.physical) {
