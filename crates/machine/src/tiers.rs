@@ -112,9 +112,10 @@ impl Tier {
         self.counters.store_misses + self.prefetched_stores
     }
 
-    /// Counts the line of a page table that a walk reads.
-    pub(crate) fn read_table(&mut self) {
-        self.counters.bytes_read.0 += LINE_BYTES;
+    /// Counts the lines of page tables that walks read.
+    #[inline]
+    pub(crate) fn read_tables(&mut self, lines: u64) {
+        self.counters.bytes_read.0 += lines * LINE_BYTES;
     }
 
     /// Counts lines that were prefetched and are never used.

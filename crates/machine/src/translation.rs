@@ -65,7 +65,8 @@ impl Level {
     fn new(entries: f64, ways: u32, pages: usize) -> Self {
         // More entries than twice the pages are never used.
         let entries = entries.min(2.0 * pages.max(1) as f64);
-        let sets = (entries / f64::from(ways)).floor().max(1.0);
+        // About as many ways as the real one has: a search looks at each.
+        let sets = (entries / f64::from(ways)).round().max(1.0);
         let of_set = entries / sets;
         let fraction = (of_set.fract() * f64::from(WHOLE)) as u32;
         let ways = of_set as usize + usize::from(fraction > 0);
@@ -144,16 +145,11 @@ impl Lines {
     fn look_up(&mut self, index: usize, thread: u16, now: u64, caches: &Caches) -> Place {
         let used = std::mem::replace(&mut self.0[index], now << u16::BITS | u64::from(thread));
         let (age, by) = (now - (used >> u16::BITS), used as u16);
-        if used == 0 {
-            // The kernel has just written it: it has handled the page's first fault.
-            Place::SecondLevel
-        } else if age >= caches.last_level {
-            Place::Memory
-        } else if by == thread && age < caches.second_level {
-            Place::SecondLevel
-        } else {
-            Place::LastLevel
-        }
+        // A line not yet used is as near: the kernel has just written it, handling the page's first fault.
+        let fresh = used == 0;
+        let near = fresh | ((by == thread) & (age < caches.second_level) & (age < caches.last_level));
+        let place = if age < caches.last_level { Place::LastLevel } else { Place::Memory };
+        if near { Place::SecondLevel } else { place }
     }
 }
 
@@ -259,11 +255,7 @@ impl Translator {
         }
         let line = page as usize >> LINE_ENTRIES_SHIFT;
         let place = self.leaves.look_up(line, thread, self.taken, &self.caches);
-        latency += match place {
-            Place::SecondLevel => self.second_level,
-            Place::LastLevel => self.last_level,
-            Place::Memory => memory,
-        };
+        latency += [self.second_level, self.last_level, memory][place as usize];
         let from_memory = place == Place::Memory;
         self.taken += u64::from(from_memory);
         self.counts.from_memory += u64::from(from_memory);

@@ -22,22 +22,22 @@ impl Walkers {
     /// Books a walk of `duration` that is ready at `ready`, all in picoseconds; returns its end.
     #[inline]
     pub(crate) fn walk(&mut self, ready: u64, duration: u64) -> u64 {
+        // Selects in place of branches, which would be mispredicted half of the time.
         let (mut first, mut begin, mut fits) = (0, u64::MAX, false);
         for (index, walker) in self.0.iter().enumerate() {
             let idle = ready.max(walker.idle_from);
             let before = idle + duration <= walker.start;
             let possible = if before { idle } else { ready.max(walker.end) };
-            if possible < begin {
-                (first, begin, fits) = (index, possible, before);
-            }
+            let sooner = possible < begin;
+            first = if sooner { index } else { first };
+            fits = if sooner { before } else { fits };
+            begin = possible.min(begin);
         }
         let end = begin + duration;
         let walker = &mut self.0[first];
-        *walker = if fits {
-            Walker { idle_from: end, ..*walker }
-        } else {
-            Walker { idle_from: walker.end, start: begin, end }
-        };
+        walker.idle_from = if fits { end } else { walker.end };
+        walker.start = if fits { walker.start } else { begin };
+        walker.end = if fits { walker.end } else { end };
         end
     }
 }
