@@ -49,6 +49,6 @@ pub use engine::{EngineError, EngineStatistics, run};
 pub use histogram::{Bin, Histogram};
 pub use host::{Host, View};
 pub use plan::{Copying, Move, MoveStatus, Outcome, Plan, Reclaim, Work};
-pub use policy::{Allocation, Gauge, MigrationContext, Policy};
+pub use policy::{Allocation, Gauge, MigrationContext, Policy, Record};
 pub use signals::{Sampling, SamplingRate, SamplingScope, Signal, Signals};
 pub use units::{Bytes, Cycles, Nanos, Pages, ParseUnitError, parse_count, parse_number, parse_share};

@@ -12,6 +12,17 @@ pub enum Allocation {
     SlowFirst,
 }
 
+/// The content of a sample's record, which decides whether the processor can write it without the kernel. At
+/// a fixed period it then buffers many of them for one interrupt; in frequency mode each takes its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Record {
+    /// Facts that the processor knows: address, source, latency, its own time.
+    #[default]
+    Plain,
+    /// Also the time of a clock that the reader chose (`use_clockid`), which the kernel adds in an interrupt.
+    Clocked,
+}
+
 /// The threads whose time scanning page tables, arming pages and moving them takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum MigrationContext {
@@ -42,6 +53,11 @@ pub trait Policy: Send {
 
     /// Returns the sampling it starts with.
     fn sampling(&self) -> Sampling;
+
+    /// Returns what the records of its samples hold.
+    fn record(&self) -> Record {
+        Record::Plain
+    }
 
     /// Returns the place for new pages.
     fn allocation(&self) -> Allocation {

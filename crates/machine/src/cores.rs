@@ -7,9 +7,13 @@
 use isotherm_core::Counters;
 
 use crate::profile::Profile;
+use crate::streamer::Triggers;
 use crate::thread_model::{CoreTiming, Request, ThreadModel, Timing};
 use crate::tiers::{Server, Tier};
+use crate::translation::{Footprint, Translator, Walks};
 
+/// Tier of the page tables: Linux allocates them on the node of the thread that faults, the fast one.
+const TABLES: usize = 0;
 /// Blocks by which threads' clocks may drift apart.
 const SLACK_BLOCKS: u64 = 16;
 
@@ -35,6 +39,7 @@ pub struct Cores {
     pub tiers: Vec<Tier>,
     timing: CoreTiming,
     cores: u64,
+    translator: Translator,
     threads: Vec<Thread>,
     active: Vec<u16>,
     cpu: Server,
@@ -46,14 +51,15 @@ pub struct Cores {
 }
 
 impl Cores {
-    /// Creates idle cores for `threads` threads.
-    pub fn new(profile: &Profile, threads: usize) -> Self {
-        let timing = CoreTiming::new(&profile.core);
+    /// Creates idle cores for `threads` threads that use the memory of `footprint`.
+    pub fn new(profile: &Profile, threads: usize, footprint: Footprint) -> Self {
+        let timing = CoreTiming::new(profile);
         let thread = |_| Thread { model: ThreadModel::new(timing), block: 0, began: 0 };
         Self {
             tiers: profile.tiers.iter().map(Tier::new).collect(),
             timing,
             cores: u64::from(profile.core.cores.max(1)),
+            translator: Translator::new(profile, threads, footprint),
             threads: (0..threads).map(thread).collect(),
             active: Vec::new(),
             cpu: Server::default(),
@@ -98,14 +104,33 @@ impl Cores {
         }
     }
 
-    /// Executes a thread up to its next miss, which `tier` serves.
+    /// Executes a thread up to its next miss, in a page that `tier` serves.
     #[inline]
-    pub fn access(&mut self, thread: u16, request: Request, tier: usize) -> Timing {
+    pub fn access(&mut self, thread: u16, request: Request, page: u32, tier: usize) -> Timing {
+        let tables = &mut self.tiers[TABLES];
+        let streams = request.triggers != Triggers::default();
+        let translation = self.translator.translate(thread, page, streams, tables.latency);
+        tables.read_tables(translation.from_memory.into());
         let model = &mut self.threads[usize::from(thread)].model;
         let state = &mut self.tiers[tier];
-        let timing = model.access(self.timing, request, tier, state.latency);
+        let timing = model.access(self.timing, request, translation, tier, state.latency);
         state.count(request.store, timing);
         timing
+    }
+
+    /// Returns the page walks so far.
+    pub fn walks(&self) -> Walks {
+        self.translator.counts()
+    }
+
+    /// Drops a page's translation in every TLB.
+    pub fn flush(&mut self, page: u32) {
+        self.translator.flush(page);
+    }
+
+    /// Drops all translations in every TLB.
+    pub fn flush_all(&mut self) {
+        self.translator.flush_all();
     }
 
     /// Returns whether the cores have a prefetcher.

@@ -5,7 +5,9 @@ use isotherm_core::{Counters, Nanos};
 use crate::cores::Cores;
 use crate::limits;
 use crate::profile::Profile;
+use crate::streamer::Triggers;
 use crate::thread_model::Request;
+use crate::translation::{Footprint, Walks};
 
 /// Misses between two updates of bandwidth and clocks.
 pub const BLOCK: usize = 1024;
@@ -23,6 +25,8 @@ pub struct Miss {
     pub store: bool,
     /// Index of the serving tier in the profile.
     pub tier: u8,
+    /// Its page, below the number of pages.
+    pub page: u32,
 }
 
 /// Cost of a miss.
@@ -38,6 +42,7 @@ pub struct MissCost {
 /// Clocks, bandwidth and loaded latency are updated every [`BLOCK`] misses and by [`Self::settle`].
 pub struct CostModel {
     cores: Cores,
+    pages: usize,
     block: usize,
 }
 
@@ -46,27 +51,30 @@ impl CostModel {
     pub const MAX_TIERS: usize = limits::MAX_TIERS;
 
     /// Creates an idle machine; `None` without threads or tiers, and above [`Self::MAX_TIERS`].
-    pub fn new(profile: &Profile, threads: u16) -> Option<Self> {
+    pub fn new(profile: &Profile, threads: u16, footprint: Footprint) -> Option<Self> {
         let valid = (1..=Self::MAX_TIERS).contains(&profile.tiers.len()) && threads > 0;
         valid.then(|| {
-            let mut cores = Cores::new(profile, threads.into());
+            let mut cores = Cores::new(profile, threads.into(), footprint);
             cores.begin_block();
-            Self { cores, block: 0 }
+            Self { cores, pages: footprint.pages, block: 0 }
         })
     }
 
-    /// Charges a miss. Returns `None` and charges nothing if its tier or thread does not exist.
+    /// Charges a miss. Returns `None` and charges nothing if its tier, thread or page does not exist.
     #[inline]
     pub fn miss(&mut self, miss: Miss) -> Option<MissCost> {
-        let Miss { thread, instructions, dependence, store, tier } = miss;
+        let Miss { thread, instructions, dependence, store, tier, page } = miss;
         let tier = usize::from(tier);
-        if tier >= self.cores.tiers.len() || usize::from(thread) >= self.cores.threads() {
+        let exists = tier < self.cores.tiers.len()
+            && usize::from(thread) < self.cores.threads()
+            && (page as usize) < self.pages;
+        if !exists {
             return None;
         }
         let latency = Nanos(self.cores.tiers[tier].latency / 1000);
         self.cores.enter(thread);
-        let request = Request { instructions, dependence, trigger: 0, store };
-        let timing = self.cores.access(thread, request, tier);
+        let request = Request { instructions, dependence, triggers: Triggers::default(), lone: false, store };
+        let timing = self.cores.access(thread, request, page, tier);
         self.block += 1;
         if self.block == BLOCK {
             self.settle();
@@ -101,6 +109,11 @@ impl CostModel {
         Nanos(self.cores.now() / 1000)
     }
 
+    /// Returns the page walks so far.
+    pub fn walks(&self) -> Walks {
+        self.cores.walks()
+    }
+
     /// Copies the tiers' counters into `counters`.
     pub fn counters(&self, counters: &mut Counters) {
         self.cores.counters(counters);
@@ -109,20 +122,24 @@ impl CostModel {
 
 #[cfg(test)]
 mod tests {
+    use isotherm_core::PageSize;
+
     use super::*;
+
+    const MEMORY: Footprint = Footprint { pages: 8, page_size: PageSize::Base, scale: 1.0 };
 
     fn profile() -> Profile {
         Profile::builtin("pact").expect("it comes with Isotherm")
     }
 
     fn miss(tier: u8) -> Miss {
-        Miss { thread: 0, instructions: 10, dependence: 1, store: false, tier }
+        Miss { thread: 0, instructions: 10, dependence: 1, store: false, tier, page: 1 }
     }
 
     #[test]
     fn a_chain_of_dependent_misses_takes_their_latencies() {
         let profile = profile();
-        let mut model = CostModel::new(&profile, 1).expect("a valid machine");
+        let mut model = CostModel::new(&profile, 1, MEMORY).expect("a valid machine");
         let stalls: u64 = (0..5000).map(|_| model.miss(miss(1)).expect("a tier").stall_ps).sum();
         model.settle();
         let chain = 5000 * profile.tiers[1].latency.0;
@@ -137,7 +154,7 @@ mod tests {
     #[test]
     fn instructions_without_misses_take_their_time() {
         let profile = profile();
-        let mut model = CostModel::new(&profile, 1).expect("a valid machine");
+        let mut model = CostModel::new(&profile, 1, MEMORY).expect("a valid machine");
         model.run(0, 1_000_000);
         model.settle();
         assert_eq!(model.now().0, 1_000_000 * profile.core.instruction_ps / 1000);
@@ -145,12 +162,13 @@ mod tests {
 
     #[test]
     fn what_does_not_exist_costs_nothing() {
-        let mut model = CostModel::new(&profile(), 1).expect("a valid machine");
+        let mut model = CostModel::new(&profile(), 1, MEMORY).expect("a valid machine");
         assert_eq!(model.miss(miss(2)), None);
         assert_eq!(model.miss(Miss { thread: 1, ..miss(0) }), None);
+        assert_eq!(model.miss(Miss { page: 8, ..miss(0) }), None);
         model.run(1, 1_000_000);
         model.settle();
         assert_eq!((model.now(), model.clock(1)), (Nanos(0), Nanos(0)));
-        assert!(CostModel::new(&profile(), 0).is_none());
+        assert!(CostModel::new(&profile(), 0, MEMORY).is_none());
     }
 }

@@ -1,4 +1,5 @@
-//! The streamer: a second-level cache's prefetcher, which fetches a stream's next lines ahead of requests.
+//! The prefetchers of a second-level cache: the streamer, which fetches a stream's next lines ahead of
+//! requests, and the one that completes pairs of lines.
 //!
 //! The order of a thread's misses alone decides which lines it fetches, so this is computed once, when a
 //! stream is built; what the prefetches save depends on the machine and is computed in a replay.
@@ -7,7 +8,8 @@
 //! Level Cache": the streamer watches loads and stores that miss the first-level cache; keeps one stream,
 //! forward or backward, in each of up to 32 pages of 4 KiB; sends up to two prefetches per request; runs up
 //! to 20 lines ahead; stays within the page. The condition that starts a stream is not documented: here, two
-//! consecutive requests for neighbouring lines.
+//! consecutive requests for neighbouring lines. The spatial prefetcher "strives to complete every cache line
+//! fetched to the L2 cache with the pair line that completes it to a 128-byte aligned chunk".
 
 use crate::slots::Slots;
 
@@ -29,9 +31,31 @@ pub struct Position {
     pub of_thread: u32,
 }
 
+/// Distances in the thread's accesses to those that prefetched a line; 0 for none, at most 255.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Triggers {
+    /// To the one that the streamer followed.
+    pub stream: u8,
+    /// To the miss of the line's pair.
+    pub pair: u8,
+}
+
+/// A line that was prefetched and never requested, with the index of the access that sent the prefetch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wasted {
+    /// By the streamer.
+    Stream(u32),
+    /// As the pair of a line.
+    Pair(u32),
+}
+
 #[derive(Debug, Clone)]
 struct Page {
-    /// Bit N: line N was prefetched and not requested yet.
+    /// Bit N: line N was requested while the page is watched.
+    seen: u64,
+    /// Bit N: line N's pair was missed, and line N not requested yet.
+    paired: u64,
+    /// Bit N: line N was prefetched by the streamer and not requested yet.
     brought: u64,
     last: i8,
     /// 1 or -1 in a stream, 0 before there is one.
@@ -40,9 +64,11 @@ struct Page {
     front: i8,
     /// Request that prefetched each line of `brought`.
     triggers: [Position; LINES as usize],
+    /// Miss of the pair of each line of `paired`.
+    misses: [Position; LINES as usize],
 }
 
-/// One core's streamer.
+/// One core's prefetchers.
 #[derive(Debug, Clone)]
 pub struct Streamer {
     /// Page of each entry; `u64::MAX` for none.
@@ -59,11 +85,14 @@ pub struct Streamer {
 impl Default for Streamer {
     fn default() -> Self {
         let page = Page {
+            seen: 0,
+            paired: 0,
             brought: 0,
             last: NO_LINE,
             direction: 0,
             front: 0,
             triggers: [Position::default(); LINES as usize],
+            misses: [Position::default(); LINES as usize],
         };
         Self {
             keys: [u64::MAX; PAGES],
@@ -76,37 +105,49 @@ impl Default for Streamer {
 }
 
 impl Streamer {
-    /// Handles a request for a line (its address divided by 64). Returns the distance in the thread's
-    /// accesses to the one that prefetched it, at most 255; 0 for none. Calls `useless` with the index of the
-    /// triggering access of each line that was prefetched and never used.
-    pub fn request(&mut self, process: u32, line: u64, at: Position, useless: &mut dyn FnMut(u32)) -> u8 {
+    /// Handles a request for a line (its address divided by 64). Returns what prefetched it. Calls `wasted`
+    /// for each line that was prefetched and never used.
+    pub fn request(
+        &mut self,
+        process: u32,
+        line: u64,
+        at: Position,
+        wasted: &mut dyn FnMut(Wasted),
+    ) -> Triggers {
         let key = u64::from(process) << 44 | line >> 6;
-        let entry = self.entry(key, at, useless);
+        let entry = self.entry(key, at, wasted);
         let line = (line & 63) as i8;
         let page = &mut self.pages[entry];
         let bit = 1 << line;
-        let trigger = if page.brought & bit == 0 {
-            0
-        } else {
-            page.brought &= !bit;
-            at.of_thread.wrapping_sub(page.triggers[line as usize].of_thread).min(255) as u8
+        let distance = |lines: &mut u64, by: &Position| {
+            let found = *lines & bit != 0;
+            *lines &= !bit;
+            if found { at.of_thread.wrapping_sub(by.of_thread).min(255) as u8 } else { 0 }
         };
+        let triggers = Triggers {
+            stream: distance(&mut page.brought, &page.triggers[line as usize]),
+            pair: distance(&mut page.paired, &page.misses[line as usize]),
+        };
+        page.seen |= bit;
+        if triggers == Triggers::default() {
+            page.complete_pair(line, at);
+        }
         page.follow(line);
         page.prefetch(at);
-        trigger
+        triggers
     }
 
     /// Reports the lines that were prefetched and never requested.
-    pub fn finish(&mut self, useless: &mut dyn FnMut(u32)) {
-        self.pages.iter_mut().for_each(|page| page.give_up(useless));
+    pub fn finish(&mut self, wasted: &mut dyn FnMut(Wasted)) {
+        self.pages.iter_mut().for_each(|page| page.give_up(wasted));
     }
 
     /// Returns the page's entry, replacing the least recently used one if the page is not watched.
-    fn entry(&mut self, key: u64, at: Position, useless: &mut dyn FnMut(u32)) -> usize {
+    fn entry(&mut self, key: u64, at: Position, wasted: &mut dyn FnMut(Wasted)) -> usize {
         if self.keys[self.last] != key {
             self.last = self.watched(key).unwrap_or_else(|| {
                 let (oldest, _) = self.used.earliest();
-                self.pages[oldest].give_up(useless);
+                self.pages[oldest].give_up(wasted);
                 (self.keys[oldest], self.tags[oldest]) = (key, key as u32);
                 oldest
             });
@@ -157,12 +198,28 @@ impl Page {
         }
     }
 
-    /// Drops the page's stream and reports its unused lines.
-    fn give_up(&mut self, useless: &mut dyn FnMut(u32)) {
+    /// Fetches the pair of a line that missed, unless it came before.
+    fn complete_pair(&mut self, line: i8, at: Position) {
+        let pair = line ^ 1;
+        if (self.seen | self.brought) & 1 << pair == 0 {
+            self.paired |= 1 << pair;
+            self.misses[pair as usize] = at;
+        }
+    }
+
+    /// Drops the page's stream and pairs, and reports their unused lines.
+    fn give_up(&mut self, wasted: &mut dyn FnMut(Wasted)) {
+        // The streamer's line is the pair's as well.
+        self.paired &= !self.brought;
         while self.brought != 0 {
-            useless(self.triggers[self.brought.trailing_zeros() as usize].index);
+            wasted(Wasted::Stream(self.triggers[self.brought.trailing_zeros() as usize].index));
             self.brought &= self.brought - 1;
         }
+        while self.paired != 0 {
+            wasted(Wasted::Pair(self.misses[self.paired.trailing_zeros() as usize].index));
+            self.paired &= self.paired - 1;
+        }
+        self.seen = 0;
         self.direction = 0;
         self.last = NO_LINE;
     }
@@ -173,6 +230,12 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    fn count(useless: &mut [u8], wasted: Wasted) {
+        if let Wasted::Stream(index) = wasted {
+            useless[index as usize] += 1;
+        }
+    }
+
     /// Returns each request's trigger, and how many lines each request prefetched in vain.
     fn run(lines: impl IntoIterator<Item = u64>) -> (Vec<u8>, Vec<u8>) {
         let mut streamer = Streamer::default();
@@ -180,9 +243,9 @@ mod tests {
         for (index, line) in lines.into_iter().enumerate() {
             useless.push(0);
             let at = Position { index: index as u32, of_thread: index as u32 };
-            triggers.push(streamer.request(0, line, at, &mut |index| useless[index as usize] += 1));
+            triggers.push(streamer.request(0, line, at, &mut |line| count(&mut useless, line)).stream);
         }
-        streamer.finish(&mut |index| useless[index as usize] += 1);
+        streamer.finish(&mut |line| count(&mut useless, line));
         (triggers, useless)
     }
 
@@ -228,9 +291,24 @@ mod tests {
     fn a_line_of_another_process_is_another_line() {
         let mut streamer = Streamer::default();
         let mut request = |process, line, index| {
-            streamer.request(process, line, Position { index, of_thread: index }, &mut |_| ())
+            streamer.request(process, line, Position { index, of_thread: index }, &mut |_| ()).stream
         };
         assert_eq!((request(0, 0, 0), request(0, 1, 1), request(1, 2, 2), request(0, 2, 3)), (0, 0, 0, 2));
+    }
+
+    #[test]
+    fn a_miss_brings_its_pair_and_what_nobody_uses_is_counted_to_it() {
+        let mut streamer = Streamer::default();
+        let mut lone = Vec::new();
+        // Pairs are (4, 5), (8, 9) and (30, 31): the second line of the first two is used, backward too.
+        let lines = [4, 9, 20, 5, 8, 30];
+        let pairs = lines.iter().enumerate().map(|(index, &line)| {
+            let at = Position { index: index as u32, of_thread: index as u32 };
+            streamer.request(0, line, at, &mut |wasted| lone.push(wasted)).pair
+        });
+        assert_eq!(pairs.collect::<Vec<_>>(), [0, 0, 0, 3, 3, 0]);
+        streamer.finish(&mut |wasted| lone.push(wasted));
+        assert_eq!(lone, [Wasted::Pair(2), Wasted::Pair(5)]);
     }
 
     proptest! {

@@ -153,6 +153,12 @@ impl Tier {
         self.counters.store_misses + self.prefetched_stores
     }
 
+    /// Counts the lines of page tables that walks read.
+    #[inline]
+    pub(crate) fn read_tables(&mut self, lines: u64) {
+        self.counters.bytes_read.0 += lines * LINE_BYTES;
+    }
+
     /// Counts lines that were prefetched and are never used.
     pub fn read_in_vain(&mut self, lines: u64) {
         self.counters.bytes_read.0 += lines * LINE_BYTES;
@@ -225,7 +231,7 @@ pub fn transfer_time(bytes: u64, bandwidth: u64) -> u64 {
 mod tests {
     use super::*;
 
-    const IDLE: Timing = Timing { stall: 0, busy: 0, load_busy: 0, prefetched: false };
+    const IDLE: Timing = Timing { stall: 0, busy: 0, load_busy: 0, prefetched: false, wasted: false };
 
     fn tier() -> Tier {
         pressed(None)

@@ -35,6 +35,9 @@ pub(crate) struct PolicyInterval {
     pub(crate) gauges: Vec<Gauge>,
 }
 
+/// Pages up to which x86 Linux flushes one by one (`tlb_single_page_flush_ceiling`).
+const FULL_FLUSH_ABOVE: usize = 33;
+
 type Account = fn(&mut Charges) -> &mut Nanos;
 
 pub(crate) struct SimHost<'a> {
@@ -51,6 +54,8 @@ pub(crate) struct SimHost<'a> {
     costs: &'a Costs,
     device: Option<(&'a DeviceProfile, Parameters)>,
     page_size: PageSize,
+    /// How many times larger the footprint is that the run stands for.
+    scale: f64,
     /// Bytes per second of one core that reads the fast tier in order: a line per miss register and latency.
     sweep_bandwidth: u64,
     /// When the tiering thread completes its work so far, in picoseconds.
@@ -58,7 +63,7 @@ pub(crate) struct SimHost<'a> {
     last_delivery: Nanos,
     gauges: Vec<Gauge>,
     /// Pages moved since the last shootdown.
-    unflushed: u32,
+    unflushed: Vec<PageId>,
 }
 
 impl<'a> SimHost<'a> {
@@ -82,12 +87,13 @@ impl<'a> SimHost<'a> {
             costs: &profile.costs,
             device,
             page_size,
+            scale: footprint_scale,
             sweep_bandwidth: u64::from(profile.core.miss_registers) * LINE_BYTES * 1_000_000_000
                 / profile.tiers[0].latency.0.max(1),
             busy_until: 0,
             last_delivery: Nanos(0),
             gauges: Vec::new(),
-            unflushed: 0,
+            unflushed: Vec::new(),
         }
     }
 
@@ -171,7 +177,7 @@ impl<'a> SimHost<'a> {
             let cost = self.costs.move_page + if shadowed { Nanos(0) } else { self.copy(page, from, to) };
             let thread = self.processor.faults.thread(page);
             self.charge_migration(|charges| &mut charges.moving, cost, thread);
-            self.remapped();
+            self.remapped(page);
         }
         self.count(status, from, to)
     }
@@ -188,7 +194,7 @@ impl<'a> SimHost<'a> {
         }
         let copying = if shadowed { Nanos(0) } else { self.copy(page, from, to) };
         // Its dirty bit is cleared and flushed before the copy; its mapping is changed and flushed after it.
-        self.shoot_down_now();
+        self.shoot_down_now(&[page]);
         let written = !shadowed && self.processor.stores_within(page, copying.0 * 1000);
         self.charge(|charges| &mut charges.moving, self.costs.move_page + copying);
         if written {
@@ -200,7 +206,7 @@ impl<'a> SimHost<'a> {
             if to.slower() == from {
                 self.processor.locator.keep_shadow(page);
             }
-            self.remapped();
+            self.remapped(page);
         }
         self.count(status, from, to)
     }
@@ -235,39 +241,48 @@ impl<'a> SimHost<'a> {
     }
 
     /// Accounts for a changed mapping: flushes its translation now or with its batch.
-    fn remapped(&mut self) {
+    fn remapped(&mut self, page: PageId) {
         self.processor.hold_lock(1);
-        self.unflushed += 1;
+        self.unflushed.push(page);
         // Linux batches the flushes of base pages only (migrate_pages_batch).
-        if self.page_size == PageSize::Huge || self.unflushed >= self.costs.shootdown_batch {
+        if self.page_size == PageSize::Huge || self.unflushed.len() >= self.costs.shootdown_batch as usize {
             self.shoot_down();
         }
     }
 
     fn shoot_down(&mut self) {
-        if std::mem::take(&mut self.unflushed) > 0 {
-            self.shoot_down_now();
+        if !self.unflushed.is_empty() {
+            let pages = std::mem::take(&mut self.unflushed);
+            self.shoot_down_now(&pages);
+            self.unflushed = pages;
+            self.unflushed.clear();
         }
     }
 
-    fn shoot_down_now(&mut self) {
+    fn shoot_down_now(&mut self, pages: &[PageId]) {
+        if pages.len() > FULL_FLUSH_ABOVE {
+            self.processor.cores.flush_all();
+        } else {
+            pages.iter().for_each(|page| self.processor.cores.flush(page.0));
+        }
         self.processor.interrupt(self.costs.shootdown.0 * 1000);
     }
 
     /// Makes the next access to each page fault, with one flush for all of them.
     fn arm(&mut self, pages: &[PageId]) {
         let (now, count) = (self.processor.now(), self.processor.locator.pages());
-        let mut armed = 0;
+        let mut newly = Vec::new();
         for &page in pages {
             if self.processor.locator.arm(page) {
                 self.processor.faults.arm(page, count, now);
-                armed += 1;
+                newly.push(page);
             }
         }
+        let armed = newly.len() as u64;
         if armed > 0 {
             self.charge_migration(|charges| &mut charges.arming, Nanos(self.costs.arm_page.0 * armed), None);
             self.processor.hold_lock(armed.div_ceil(PAGES_PER_TABLE));
-            self.shoot_down_now();
+            self.shoot_down_now(&newly);
         }
     }
 
@@ -414,7 +429,9 @@ impl Host for SimHost<'_> {
     }
 
     fn spend(&mut self, work: Work, metadata: Bytes, sleep: Nanos) {
-        let cached = (self.profile.llc_size.0 as f64 / metadata.0.max(1) as f64).min(1.0);
+        // The metadata, too, is that of a footprint `scale` times smaller.
+        let cache = self.profile.llc_size.0 as f64 / self.scale;
+        let cached = (cache / metadata.0.max(1) as f64).min(1.0);
         let touch = self.costs.cached_touch.0 as f64 * cached
             + self.profile.tiers[0].latency.0 as f64 * (1.0 - cached);
         let swept = transfer_time(work.swept, self.sweep_bandwidth) / 1000;
@@ -449,5 +466,42 @@ impl Host for SimHost<'_> {
             self.tell_devices(request);
         }
         self.reads_ahead = false;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use isotherm_core::Allocation;
+    use isotherm_core::parameters::Scale;
+
+    use super::*;
+    use crate::replay::Replay;
+    use crate::{Access, Stream};
+
+    /// Returns the time of a million touches of 1 MiB of metadata.
+    fn touches(footprint: f64) -> Nanos {
+        let mut profile = Profile::builtin("pact").expect("it comes with Isotherm");
+        profile.set("costs.operation", "0ns").expect("a cost");
+        let stream = Stream {
+            accesses: vec![Access::default(); 10],
+            pages: vec![(0, 0)],
+            threads: 1,
+            ..Stream::default()
+        };
+        let scale = Scale { footprint, time: 1.0 };
+        let replay = Replay::new(&stream, &[], &profile, scale, 1, 1).expect("two tiers");
+        let table = PageTable::new(1, vec![1, 1], 0.0, Allocation::FastFirst);
+        let context = MigrationContext::Shared;
+        let mut host = SimHost::new(replay.processor(table), &profile, stream.page_size, context, footprint);
+        let work = Work { touches: 1_000_000, ..Work::default() };
+        host.spend(work, Bytes(1 << 20), Nanos(0));
+        host.processor.charges.tracking
+    }
+
+    #[test]
+    fn the_metadata_of_a_scaled_run_hits_a_cache_of_its_scale() {
+        // 13.75 MiB hold 1 MiB, and an eighth of the 110 MiB that it stands for at 1:110.
+        assert_eq!(touches(1.0), Nanos(26_000_000));
+        assert_eq!(touches(110.0), Nanos(26_000_000 / 8 + 90_000_000 / 8 * 7));
     }
 }

@@ -4,21 +4,21 @@
 //! independent, as PACT's Fig. 1a has two that differ only in the latency that they hide.
 
 use isotherm_core::TierId;
-use isotherm_machine::{CoreTiming, Profile, ThreadModel};
+use isotherm_machine::{CoreTiming, Profile, ThreadModel, Translation};
 
 use crate::stream::{Access, Stream};
 
 impl Stream {
     /// Returns the same accesses in the order in which independent threads complete them with all memory at
-    /// the idle latency of `tier`. Each thread's accesses keep their order.
+    /// the idle latency of `tier` and all pages in the TLBs. Each thread's accesses keep their order.
     #[must_use]
     pub fn at_own_pace(&self, profile: &Profile, tier: TierId) -> Self {
-        let timing = CoreTiming::new(&profile.core);
+        let timing = CoreTiming::new(profile);
         let latency = profile.tiers[tier.index()].latency.0 * 1000;
         let mut threads: Vec<ThreadModel> = (0..self.threads).map(|_| ThreadModel::new(timing)).collect();
         let mut complete = |access: &Access| {
             let thread = &mut threads[usize::from(access.thread)];
-            thread.access(timing, access.request(), tier.index(), latency);
+            thread.access(timing, access.request(), Translation::default(), tier.index(), latency);
             thread.clock()
         };
         let mut order: Vec<(u64, usize)> =

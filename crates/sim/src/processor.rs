@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use isotherm_core::{Nanos, Operation, PageId, PageSize, Sample, TierId};
-use isotherm_machine::{BLOCK, BlockEnd, Cores, MAX_TIERS, Profile, Tier};
+use isotherm_machine::{BLOCK, BlockEnd, Cores, Footprint, MAX_TIERS, Profile, Tier};
 
 use crate::device::Devices;
 use crate::faults::Faults;
@@ -26,7 +26,8 @@ pub(crate) struct Processor<'a, L> {
     stream: &'a Stream,
     /// Accesses until each event's next sample, per thread.
     countdowns: Vec<[u64; MAX_TIERS]>,
-    sample_cost: u64,
+    /// Tick of each event's last sample, and its samples in that tick, per thread.
+    ticks: Vec<[(u64, u64); MAX_TIERS]>,
     fault_cost: u64,
     lock_hold: u64,
     /// Thread that did the last task work.
@@ -38,14 +39,17 @@ pub(crate) struct Processor<'a, L> {
 }
 
 impl<'a, L: Locator> Processor<'a, L> {
-    /// Creates an idle processor before the first access. Intervals are `interval_length` accesses long.
+    /// Creates an idle processor before the first access. Intervals are `interval_length` accesses long. The
+    /// stream stands for one whose footprint is `scale` times larger.
     pub(crate) fn new(
         stream: &'a Stream,
         profile: &Profile,
         locator: L,
         interval_length: usize,
         sampler: Sampler,
+        scale: f64,
     ) -> Self {
+        let footprint = Footprint { pages: stream.pages.len(), page_size: stream.page_size, scale };
         Self {
             locator,
             sampler,
@@ -54,9 +58,9 @@ impl<'a, L: Locator> Processor<'a, L> {
             devices: None,
             intervals: Vec::new(),
             stream,
-            cores: Cores::new(profile, stream.threads),
+            cores: Cores::new(profile, stream.threads, footprint),
             countdowns: vec![[u64::MAX; MAX_TIERS]; stream.threads],
-            sample_cost: profile.costs.sample.0 * 1000,
+            ticks: vec![[(0, 0); MAX_TIERS]; stream.threads],
             fault_cost: profile.costs.fault.0 * 1000,
             lock_hold: profile.costs.lock_hold.0 * 1000,
             task_thread: 0,
@@ -111,13 +115,15 @@ impl<'a, L: Locator> Processor<'a, L> {
             self.fault(access, tier);
         }
         let store = access.store != 0;
-        let timing = self.cores.access(access.thread, access.request(), tier);
+        let timing = self.cores.access(access.thread, access.request(), access.page, tier);
         self.locator.stalled(access.page, store, timing.stall);
         if let Some(devices) = &mut self.devices {
             devices.pass(tier, access.page, store);
         }
-        if access.useless > 0 && self.cores.prefetches() {
-            self.prefetched_in_vain(access, tier);
+        let streamed = if self.cores.prefetches() { access.useless } else { 0 };
+        let useless = streamed.saturating_add(timing.wasted.into());
+        if useless > 0 {
+            self.prefetched_in_vain(access, tier, useless);
         }
         let event = self.sampler.event(tier);
         let countdown = &mut self.countdowns[usize::from(access.thread)][event];
@@ -130,10 +136,10 @@ impl<'a, L: Locator> Processor<'a, L> {
     }
 
     /// Charges the lines that the access prefetched and nobody uses: they are read all the same.
-    fn prefetched_in_vain(&mut self, access: &Access, tier: usize) {
-        self.cores.tiers[tier].read_in_vain(access.useless.into());
+    fn prefetched_in_vain(&mut self, access: &Access, tier: usize, lines: u8) {
+        self.cores.tiers[tier].read_in_vain(lines.into());
         if let Some(devices) = &mut self.devices {
-            (0..access.useless).for_each(|_| devices.pass(tier, access.page, false));
+            (0..lines).for_each(|_| devices.pass(tier, access.page, false));
         }
     }
 
@@ -157,9 +163,14 @@ impl<'a, L: Locator> Processor<'a, L> {
     #[cold]
     fn take_sample(&mut self, access: &Access, tier: usize, event: usize, stall: u64) {
         let time = Nanos(self.cores.clock(access.thread) / 1000);
-        self.cores.pause(access.thread, self.sample_cost);
-        self.countdowns[usize::from(access.thread)][event] = self.sampler.countdown(event);
-        self.charges.sampling += Nanos(self.sample_cost / 1000);
+        let thread = usize::from(access.thread);
+        self.countdowns[thread][event] = self.sampler.countdown(event);
+        if !self.sampler.admit(&mut self.ticks[thread][event], time) {
+            return;
+        }
+        let cost = self.sampler.cost();
+        self.cores.pause(access.thread, cost.0 * 1000);
+        self.charges.sampling += cost;
         self.sampler.record(Sample {
             time,
             page: PageId(access.page),
@@ -267,7 +278,7 @@ impl<'a, L: Locator> Processor<'a, L> {
 #[cfg(test)]
 mod tests {
     use isotherm_core::Counters;
-    use isotherm_machine::{BLOCK, CostModel, Miss, Profile};
+    use isotherm_machine::{BLOCK, CostModel, Footprint, Miss, Profile};
 
     use super::Processor;
     use crate::page_table::Locator;
@@ -300,12 +311,15 @@ mod tests {
         let accesses: Vec<Access> = (0..100 * BLOCK as u64).map(access).collect();
         let pages = (0..64).map(|page| (0, page << 12)).collect();
         let stream = Stream { accesses, pages, threads: 2, ..Stream::default() };
-        let mut processor = Processor::new(&stream, &profile, Alternate, usize::MAX, Sampler::new(1, 1));
+        let mut processor =
+            Processor::new(&stream, &profile, Alternate, usize::MAX, Sampler::new(1, 1, &profile.costs), 1.0);
         while processor.run_block() {}
-        let mut model = CostModel::new(&profile, 2).expect("a valid machine");
+        let footprint = Footprint { pages: 64, page_size: stream.page_size, scale: 1.0 };
+        let mut model = CostModel::new(&profile, 2, footprint).expect("a valid machine");
         for access in &stream.accesses {
             let Access { page, instructions, thread, dependence, store, .. } = *access;
-            let miss = Miss { thread, instructions, dependence, store: store != 0, tier: (page % 2) as u8 };
+            let (store, tier) = (store != 0, (page % 2) as u8);
+            let miss = Miss { thread, instructions, dependence, store, tier, page };
             model.miss(miss).expect("a tier");
         }
         let (mut simulated, mut modelled) = (Counters::default(), Counters::default());

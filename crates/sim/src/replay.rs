@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 use isotherm_core::parameters::Scale;
 use isotherm_core::{Allocation, Bytes, Counters, EngineError, EngineStatistics, Nanos, Pages, Policy};
-use isotherm_machine::{MAX_TIERS, Profile};
+use isotherm_machine::{MAX_TIERS, Profile, Walks};
 use isotherm_policies::Setup;
 
 use crate::bounds::{Belady, IntervalRanks, next_uses};
@@ -37,6 +37,8 @@ pub(crate) struct Finished {
     pub(crate) stall: Vec<Nanos>,
     pub(crate) bytes: Vec<Bytes>,
     pub(crate) charges: Charges,
+    pub(crate) walks: Walks,
+    pub(crate) throttled: u64,
 }
 
 impl Finished {
@@ -49,6 +51,8 @@ impl Finished {
             stall: counters.tiers.iter().map(|tier| tier.stall).collect(),
             bytes: counters.tiers.iter().map(|tier| tier.bytes_read + tier.bytes_written).collect(),
             charges: processor.charges,
+            walks: processor.cores.walks(),
+            throttled: processor.sampler.throttled(),
         }
     }
 }
@@ -87,8 +91,9 @@ impl<'a> Replay<'a> {
     pub(crate) fn processor<L: Locator>(&self, locator: L) -> Processor<'a, L> {
         // The ring's samples, too, stand for the whole footprint.
         let ring = (self.profile.costs.ring_samples as f64 / self.scale.footprint) as u64;
-        let sampler = Sampler::new(ring.max(MIN_RING), self.seed);
-        Processor::new(self.stream, self.profile, locator, self.interval_length, sampler)
+        let sampler = Sampler::new(ring.max(MIN_RING), self.seed, &self.profile.costs);
+        let scale = self.scale.footprint;
+        Processor::new(self.stream, self.profile, locator, self.interval_length, sampler, scale)
     }
 
     /// Returns the tiers' sizes: the fast one as asked, the last for all pages, the others by the profile.
@@ -140,8 +145,10 @@ impl<'a> Replay<'a> {
             let gib_per_page = page_size.bytes().0 as f64 * self.scale.footprint / f64::from(1 << 30);
             table = table.with_lists(gib_per_page);
         }
+        let mut processor = self.processor(table);
+        processor.sampler.set_record(policy.record());
         let mut host = SimHost::new(
-            self.processor(table),
+            processor,
             self.profile,
             page_size,
             policy.migration_context(),

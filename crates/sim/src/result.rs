@@ -96,7 +96,7 @@ pub struct FailedMoves {
 /// Costs of tiering by mechanism.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Charges {
-    /// Program threads: interrupts that take samples, summed over threads.
+    /// Program threads: taking samples, summed over threads.
     pub sampling: Nanos,
     /// Program threads: TLB shootdowns, summed over threads.
     pub shootdowns: Nanos,
@@ -191,6 +191,12 @@ pub struct RunResult {
     pub samples: u64,
     /// Samples lost to a full ring.
     pub samples_lost: u64,
+    /// Samples not taken because the kernel had throttled their event.
+    pub samples_throttled: u64,
+    /// Accesses whose page was in no TLB.
+    pub page_walks: u64,
+    /// Page walks that read a page table from memory.
+    pub page_walk_reads: u64,
     /// The policy's own memory.
     pub metadata_bytes: Bytes,
     /// CPU time of the tiering thread.

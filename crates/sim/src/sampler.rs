@@ -2,13 +2,15 @@
 
 use std::collections::VecDeque;
 
-use isotherm_core::{Sample, Sampling, SamplingRate, SamplingScope, TierId};
-use isotherm_machine::MAX_TIERS;
+use isotherm_core::{Nanos, Record, Sample, Sampling, SamplingRate, SamplingScope, TierId};
+use isotherm_machine::{Costs, MAX_TIERS};
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 /// Weight of the old estimate of an event's rate in each block: perf adapts over several ticks too.
 const RATE_MEMORY: f64 = 0.75;
+/// The kernel's tick, in which perf counts an event's samples: 250 a second, as distributions' servers have.
+const TICK: Nanos = Nanos(4_000_000);
 
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Drained {
@@ -30,12 +32,57 @@ pub(crate) struct Sampler {
     read: usize,
     ring_limit: usize,
     lost: u64,
+    /// Samples that take an interrupt each.
+    interrupting: Rule,
+    /// Samples that the processor buffers.
+    buffered: Rule,
+    record: Record,
+    throttled: u64,
     random: Xoshiro256PlusPlus,
 }
 
+/// Cost and limit of a kind of samples.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Rule {
+    cost: Nanos,
+    of_tick: u64,
+}
+
+impl Rule {
+    /// As `perf_sample_event_took` has it: where a sample takes more than its share of the time between two
+    /// at the highest rate, the kernel lowers the rate to what fits with a quarter to spare.
+    fn interrupting(costs: &Costs) -> Self {
+        let cost = costs.sample;
+        let ticks = Nanos::SECOND.0 / TICK.0;
+        let rate = u64::from(costs.sample_rate_limit);
+        let allowed = |time: u64| (time as f64 * costs.sample_time_limit) as u64;
+        let of_tick = if cost <= Nanos(allowed(Nanos::SECOND.0 / rate.max(1))) || !limits(costs) {
+            rate.div_ceil(ticks)
+        } else {
+            (allowed(TICK.0) / (cost.0 + cost.0 / 4)).max(1)
+        };
+        Self { cost, of_tick }
+    }
+
+    /// The kernel counts an interrupt with all of its records as one sample: the share of time alone limits.
+    fn buffered(costs: &Costs) -> Self {
+        let cost = costs.buffered_sample;
+        let of_tick = match (TICK.0 as f64 * costs.sample_time_limit) as u64 {
+            time if limits(costs) && cost.0 > 0 => (time / cost.0).max(1),
+            _ => u64::MAX,
+        };
+        Self { cost, of_tick }
+    }
+}
+
+/// The kernel takes 0 and 100 % for no limit.
+fn limits(costs: &Costs) -> bool {
+    costs.sample_time_limit > 0.0 && costs.sample_time_limit < 1.0
+}
+
 impl Sampler {
-    pub(crate) fn new(ring_limit: u64, seed: u64) -> Self {
-        let never = isotherm_core::Nanos(u64::MAX);
+    pub(crate) fn new(ring_limit: u64, seed: u64, costs: &Costs) -> Self {
+        let never = Nanos(u64::MAX);
         Self {
             request: Sampling::loads(SamplingRate::Off, SamplingScope::AllTiers, usize::MAX, never),
             periods: [0; MAX_TIERS],
@@ -44,6 +91,10 @@ impl Sampler {
             read: 0,
             ring_limit: usize::try_from(ring_limit).unwrap_or(usize::MAX),
             lost: 0,
+            interrupting: Rule::interrupting(costs),
+            buffered: Rule::buffered(costs),
+            record: Record::default(),
+            throttled: 0,
             random: Xoshiro256PlusPlus::seed_from_u64(seed),
         }
     }
@@ -56,6 +107,39 @@ impl Sampler {
     pub(crate) fn set(&mut self, request: Sampling, threads: usize) {
         self.request = request;
         self.adapt(threads);
+    }
+
+    /// Sets what the records hold.
+    pub(crate) fn set_record(&mut self, record: Record) {
+        self.record = record;
+    }
+
+    fn rule(&self) -> Rule {
+        let buffers = matches!(self.request.rate, SamplingRate::Period(_)) && self.record == Record::Plain;
+        if buffers { self.buffered } else { self.interrupting }
+    }
+
+    /// Returns what a sample costs its thread.
+    pub(crate) fn cost(&self) -> Nanos {
+        self.rule().cost
+    }
+
+    /// Returns whether the kernel lets an event take a sample at `time`; `tick` is the event's last tick and
+    /// its samples in it. A throttled event stands still until the next tick.
+    pub(crate) fn admit(&mut self, tick: &mut (u64, u64), time: Nanos) -> bool {
+        let now = time.0 / TICK.0;
+        if tick.0 != now {
+            *tick = (now, 0);
+        }
+        let admitted = tick.1 < self.rule().of_tick;
+        tick.1 += u64::from(admitted);
+        self.throttled += u64::from(!admitted);
+        admitted
+    }
+
+    /// Returns the samples not taken because their event was throttled.
+    pub(crate) fn throttled(&self) -> u64 {
+        self.throttled
     }
 
     pub(crate) fn is_on(&self) -> bool {
@@ -144,7 +228,12 @@ impl Sampler {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use isotherm_core::{Nanos, Operation, PageId};
+    use isotherm_core::{Operation, PageId};
+    use isotherm_machine::Profile;
+
+    fn costs() -> Costs {
+        Profile::builtin("pact").expect("it comes with Isotherm").costs
+    }
 
     fn request(rate: SamplingRate, scope: SamplingScope) -> Sampling {
         Sampling::loads(rate, scope, 100, Nanos::SECOND)
@@ -164,7 +253,7 @@ mod tests {
 
     #[test]
     fn frequency_mode_finds_the_period_of_each_event() {
-        let mut sampler = Sampler::new(10, 1);
+        let mut sampler = Sampler::new(10, 1, &costs());
         sampler.set(request(SamplingRate::Frequency(100_000), SamplingScope::EachTier), 2);
         // 10 accesses/us of tier 0, 1/us of tier 1, two threads: 0.2 samples/us wanted of each.
         (0..50).for_each(|_| sampler.block(&[1000, 100, 0, 0], 100_000.0, 2));
@@ -174,7 +263,7 @@ mod tests {
 
     #[test]
     fn the_fast_tier_can_be_sampled_more_rarely() {
-        let mut sampler = Sampler::new(10, 1);
+        let mut sampler = Sampler::new(10, 1, &costs());
         let each = request(SamplingRate::Frequency(100_000), SamplingScope::EachTier);
         sampler.set(Sampling { fast_divisor: 4, ..each }, 2);
         (0..50).for_each(|_| sampler.block(&[1000, 100, 0, 0], 100_000.0, 2));
@@ -183,7 +272,7 @@ mod tests {
 
     #[test]
     fn the_fast_tier_can_be_left_out() {
-        let mut sampler = Sampler::new(10, 1);
+        let mut sampler = Sampler::new(10, 1, &costs());
         sampler.set(request(SamplingRate::Period(100), SamplingScope::EachSlowTier), 1);
         assert_eq!(
             (sampler.event(0), sampler.period(0), sampler.event(1), sampler.period(1)),
@@ -193,7 +282,7 @@ mod tests {
 
     #[test]
     fn one_event_for_all_tiers_sees_their_sum() {
-        let mut sampler = Sampler::new(10, 1);
+        let mut sampler = Sampler::new(10, 1, &costs());
         sampler.set(request(SamplingRate::Frequency(100_000), SamplingScope::AllTiers), 1);
         (0..50).for_each(|_| sampler.block(&[900, 100, 0, 0], 100_000.0, 1));
         assert_eq!((sampler.event(1), sampler.period(0)), (0, 99));
@@ -201,7 +290,7 @@ mod tests {
 
     #[test]
     fn a_full_ring_loses_and_counts() {
-        let mut sampler = Sampler::new(2, 1);
+        let mut sampler = Sampler::new(2, 1, &costs());
         (0..5).for_each(|page| sampler.record(sample(page)));
         let mut samples = Vec::new();
         assert_eq!(sampler.drain(9, &mut samples), Drained { read: 2, lost: 3 });
@@ -211,7 +300,7 @@ mod tests {
 
     #[test]
     fn what_was_read_ahead_takes_no_room_and_comes_first() {
-        let mut sampler = Sampler::new(2, 1);
+        let mut sampler = Sampler::new(2, 1, &costs());
         (0..2).for_each(|page| sampler.record(sample(page)));
         assert_eq!((sampler.read(), sampler.read()), (2, 0));
         (2..5).for_each(|page| sampler.record(sample(page)));
@@ -224,9 +313,65 @@ mod tests {
         assert_eq!(pages, [0, 1, 2, 3]);
     }
 
+    /// Asks to take a sample every `gap`; returns the share that the kernel lets through.
+    fn admitted(costs: &Costs, request: Sampling, record: Record, gap: Nanos) -> f64 {
+        let mut sampler = Sampler::new(1, 1, costs);
+        sampler.set(request, 1);
+        sampler.set_record(record);
+        let (mut tick, count) = ((0, 0), 4_000_000 / gap.0 * 100);
+        let taken = (0..count).filter(|&sample| sampler.admit(&mut tick, Nanos(sample * gap.0))).count();
+        assert_eq!(sampler.throttled(), count - taken as u64);
+        taken as f64 / count as f64
+    }
+
+    #[test]
+    fn an_event_with_more_than_the_highest_rate_is_throttled() {
+        let period = request(SamplingRate::Period(10), SamplingScope::AllTiers);
+        // A sample each 2.5 us is 400,000 a second, four times the limit; one each 20 us half of it.
+        assert_eq!(admitted(&costs(), period, Record::Clocked, Nanos(2_500)), 0.25);
+        assert_eq!(admitted(&costs(), period, Record::Clocked, Nanos(20_000)), 1.0);
+        let frequency = request(SamplingRate::Frequency(400_000), SamplingScope::AllTiers);
+        assert_eq!(admitted(&costs(), frequency, Record::Plain, Nanos(2_500)), 0.25);
+    }
+
+    #[test]
+    fn an_interrupt_that_takes_too_long_lowers_the_highest_rate() {
+        let period = request(SamplingRate::Period(10), SamplingScope::AllTiers);
+        // 25 % of the 10 us between two samples at the highest rate are 2.5 us.
+        let with = |sample| Costs { sample: Nanos(sample), ..costs() };
+        assert_eq!(admitted(&with(2_500), period, Record::Clocked, Nanos(10_000)), 1.0);
+        // 5 us and a quarter fit 160 times into a quarter of a tick, of 400.
+        assert_eq!(admitted(&with(5_000), period, Record::Clocked, Nanos(10_000)), 0.4);
+        let unlimited = Costs { sample_time_limit: 0.0, ..with(5_000) };
+        assert_eq!(admitted(&unlimited, period, Record::Clocked, Nanos(10_000)), 1.0);
+    }
+
+    #[test]
+    fn a_sample_costs_an_interrupt_unless_the_processor_buffers_its_record() {
+        let cost = |rate, record| {
+            let mut sampler = Sampler::new(1, 1, &costs());
+            sampler.set(request(rate, SamplingScope::AllTiers), 1);
+            sampler.set_record(record);
+            sampler.cost()
+        };
+        let (whole, share) = (costs().sample, costs().buffered_sample);
+        assert!(share < whole);
+        assert_eq!(cost(SamplingRate::Period(100), Record::Plain), share);
+        assert_eq!(cost(SamplingRate::Period(100), Record::Clocked), whole);
+        assert_eq!(cost(SamplingRate::Frequency(100), Record::Plain), whole);
+    }
+
+    #[test]
+    fn buffered_records_stop_at_a_quarter_of_the_time() {
+        let period = request(SamplingRate::Period(1), SamplingScope::AllTiers);
+        // 300 ns fit 3,333 times into a quarter of 4 ms, of which there are 40,000 samples at 100 ns.
+        let share = admitted(&costs(), period, Record::Plain, Nanos(100));
+        assert!((share - 3333.0 / 40_000.0).abs() < 1e-6, "{share}");
+    }
+
     #[test]
     fn the_dithered_period_keeps_its_mean() {
-        let mut sampler = Sampler::new(2, 1);
+        let mut sampler = Sampler::new(2, 1, &costs());
         sampler.set(request(SamplingRate::Period(64), SamplingScope::AllTiers), 1);
         let mean = (0..20_000).map(|_| sampler.countdown(0)).sum::<u64>() as f64 / 20_000.0;
         assert!((mean - 64.0).abs() < 0.2, "{mean}");

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use isotherm_core::cache::LINE_SHIFT;
 use isotherm_core::{Bytes, PageSize};
-use isotherm_machine::{Position, Request, Streamer};
+use isotherm_machine::{Position, Request, Streamer, Triggers, Wasted};
 use isotherm_trace::Rows;
 
 /// One access that missed the last-level cache: 16 bytes, because reading them bounds a replay's speed.
@@ -23,8 +23,12 @@ pub struct Access {
     pub store: u8,
     /// Distance in the thread's accesses to the one that prefetched this line; 0 for none, at most 255.
     pub trigger: u8,
-    /// Lines that this access prefetched and that the thread did not request.
+    /// Distance in the thread's accesses to the miss of the line's pair; as `trigger`.
+    pub pair: u8,
+    /// Lines that the streamer prefetched for this access and that the thread did not request.
     pub useless: u8,
+    /// 1 if the thread did not request the line that completes this one's pair.
+    pub lone: u8,
 }
 
 impl Access {
@@ -32,7 +36,8 @@ impl Access {
         Request {
             instructions: self.instructions,
             dependence: self.dependence,
-            trigger: self.trigger,
+            triggers: Triggers { stream: self.trigger, pair: self.pair },
+            lone: self.lone != 0,
             store: self.store != 0,
         }
     }
@@ -158,22 +163,24 @@ impl StreamBuilder {
                 last_thread = Some(rows.thread[index]);
                 thread = self.thread(rows.thread[index]);
             }
-            let trigger = self.prefetch(thread, rows.process[index], rows.line[index]);
+            let triggers = self.prefetch(thread, rows.process[index], rows.line[index]);
             self.accesses.push(Access {
                 page: last_number,
                 instructions: rows.instructions[index],
                 thread,
                 dependence: rows.dependence[index],
                 store: rows.store[index],
-                trigger,
+                trigger: triggers.stream,
+                pair: triggers.pair,
                 useless: 0,
+                lone: 0,
             });
         }
     }
 
-    /// Returns the distance to the access that prefetched the line requested now.
-    fn prefetch(&mut self, thread: u16, process: u32, line: u64) -> u8 {
-        let Some(core) = self.cores.get_mut(usize::from(thread)) else { return 0 };
+    /// Returns what prefetched the line requested now.
+    fn prefetch(&mut self, thread: u16, process: u32, line: u64) -> Triggers {
+        let Some(core) = self.cores.get_mut(usize::from(thread)) else { return Triggers::default() };
         let at = Position { index: self.accesses.len() as u32, of_thread: core.accesses };
         core.accesses = core.accesses.wrapping_add(1);
         core.streamer.request(process, line, at, &mut in_vain(&mut self.accesses))
@@ -236,12 +243,15 @@ impl StreamBuilder {
     }
 }
 
-/// Returns a function that counts a useless prefetch to the access that sent it.
-fn in_vain(accesses: &mut [Access]) -> impl FnMut(u32) {
-    |index| {
+/// Returns a function that counts a wasted prefetch to the access that sent it.
+fn in_vain(accesses: &mut [Access]) -> impl FnMut(Wasted) {
+    |wasted| {
+        let (Wasted::Stream(index) | Wasted::Pair(index)) = wasted;
         // The access that is still to be pushed cannot have sent any.
-        if let Some(access) = accesses.get_mut(index as usize) {
-            access.useless = access.useless.saturating_add(1);
+        match (accesses.get_mut(index as usize), wasted) {
+            (Some(access), Wasted::Stream(_)) => access.useless = access.useless.saturating_add(1),
+            (Some(access), Wasted::Pair(_)) => access.lone = 1,
+            (None, _) => {}
         }
     }
 }

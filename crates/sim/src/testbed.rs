@@ -140,6 +140,9 @@ impl<'a> Testbed<'a> {
             stall_ns: finished.stall.clone(),
             tier_bytes: finished.bytes.clone(),
             charges: finished.charges,
+            page_walks: finished.walks.walks,
+            page_walk_reads: finished.walks.from_memory,
+            samples_throttled: finished.throttled,
             timeline: intervals.clone(),
             ..RunResult::default()
         }

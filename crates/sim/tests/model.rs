@@ -6,7 +6,7 @@ use isotherm_core::PageSize;
 use isotherm_machine::Profile;
 use isotherm_sim::{RunResult, Stream, StreamBuilder};
 use isotherm_trace::{Row, Rows};
-use support::{input, machine, numbers, plain_machine, run, stream};
+use support::{ENDLESS_TLB, UNTHROTTLED, input, machine, numbers, plain_machine, run, stream};
 
 const PAGES: u32 = 4096;
 
@@ -62,8 +62,12 @@ fn list_in_order(passes: u64) -> Stream {
 
 #[test]
 fn of_a_list_in_order_two_lines_a_page_are_missed_and_sampled() {
-    let unfetched = machine(&[("core.l2_registers", "0"), ("costs.sample", "0ns")]);
-    let prefetched = machine(&[("core.l2_registers", "16"), ("costs.sample", "0ns")]);
+    let with = |registers, pairs| {
+        let numbers = [("core.l2_registers", registers), ("core.pair_prefetcher", pairs)];
+        let [often, long] = UNTHROTTLED;
+        machine(&[numbers[0], numbers[1], often, long, ENDLESS_TLB, ("costs.sample", "0ns")])
+    };
+    let (unfetched, prefetched, paired) = (with("0", "1"), with("16", "0"), with("16", "1"));
     let stream = list_in_order(4);
     let lines = stream.accesses.len() as f64;
     let instructions = 200.0 * prefetched.core.instruction_ps as f64 / 1000.0;
@@ -73,13 +77,16 @@ fn of_a_list_in_order_two_lines_a_page_are_missed_and_sampled() {
     close(time(&unfetched), lines * latency, 0.02, "every line a miss");
     // Per page: two misses, the instructions of all other lines, and the lateness of the first of these, less
     // than another latency.
-    let waits = (time(&prefetched) / (lines / 64.0) - 62.0 * instructions) / latency;
-    assert!((2.0..3.0).contains(&waits), "{waits} latencies a page");
+    let waits = |profile, fetched: f64| (time(profile) / (lines / 64.0) - fetched * instructions) / latency;
+    assert!((2.0..3.0).contains(&waits(&prefetched, 62.0)), "{} latencies a page", waits(&prefetched, 62.0));
+    // The page's second line completes the pair of its first, and comes with it.
+    assert!((1.0..2.0).contains(&waits(&paired, 63.0)), "{} latencies a page", waits(&paired, 63.0));
     let samples = |profile| {
         let run = run(&input(stream.clone()), profile, &["pact:batch=0"], &["1%"], 1.0).runs.remove(0);
         run.samples as f64
     };
     close(samples(&unfetched) / samples(&prefetched), 32.0, 0.1, "samples");
+    close(samples(&unfetched) / samples(&paired), 64.0, 0.1, "samples of first lines alone");
 }
 
 #[test]
@@ -120,7 +127,7 @@ fn a_planted_hot_set_hits_as_often_as_its_share() {
 #[test]
 fn each_cost_of_tiering_adds_its_own_sum() {
     let costs = [
-        ("costs.sample", "0ns"),
+        ("costs.buffered_sample", "0ns"),
         ("costs.drain_sample", "0ns"),
         ("costs.scan_page", "0ns"),
         ("costs.move_call", "0ns"),
@@ -220,7 +227,10 @@ fn a_policy_that_beats_the_interval_oracle_is_said_to() {
     let phases = (0..1_000_000).map(|index| (index / 20_000 * 300 + page()) % PAGES);
     let stream = stream(phases, PAGES, 300, 1);
     let policies = ["lru:sampling_period=1,batch=64", "first-touch"];
-    let report = run(&input(stream), &plain_machine(), &policies, &["10%"], 1.0);
+    // Each sample costs so much that the tiering thread keeps up with the program.
+    let mut profile = plain_machine();
+    profile.set("costs.buffered_sample", "1500ns").expect("a cost");
+    let report = run(&input(stream), &profile, &policies, &["10%"], 1.0);
     let [lru, first_touch] = report.runs.as_slice() else { panic!("two runs") };
     assert!(
         lru.hit_ratio > lru.oracle_hit_ratio && lru.beats_oracle,

@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use isotherm_core::PageSize;
+
 /// Physical ranges, each of a tier.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Ranges {
@@ -41,6 +43,24 @@ impl Ranges {
         self.sorted.iter().find(|(range, _)| range.contains(&address)).map(|&(_, tier)| tier)
     }
 
+    /// Returns the number of the base page that holds an address, counted through all ranges.
+    pub(crate) fn page(&self, address: u64) -> Option<u64> {
+        let (mut before, shift) = (0, PageSize::Base.shift());
+        for (range, _) in &self.sorted {
+            if range.contains(&address) {
+                return Some((before + address - range.start) >> shift);
+            }
+            before += range.end - range.start;
+        }
+        None
+    }
+
+    /// Returns the number of base pages in all ranges.
+    pub(crate) fn pages(&self) -> u64 {
+        let bytes: u64 = self.sorted.iter().map(|(range, _)| range.end - range.start).sum();
+        bytes.div_ceil(PageSize::Base.bytes().0)
+    }
+
     pub(crate) fn of(&self, tier: u8) -> impl Iterator<Item = &Range<u64>> {
         self.sorted.iter().filter(move |(_, other)| *other == tier).map(|(range, _)| range)
     }
@@ -68,6 +88,8 @@ mod tests {
         assert_eq!(tiers, [Some(0), Some(0), Some(1), Some(1), None, Some(0), Some(0), None]);
         assert_eq!(ranges.add(1, std::iter::once(0xfff..0x1001).collect()), Err(0xfff..0x1001));
         assert_eq!(ranges.of(0).count(), 2);
+        let pages = [0, 0xfff, 0x1000, 0x2000, 0x3fff].map(|at| ranges.page(at));
+        assert_eq!((pages, ranges.pages()), ([Some(0), Some(0), Some(1), None, Some(2)], 3));
     }
 
     #[test]

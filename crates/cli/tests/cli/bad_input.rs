@@ -188,6 +188,27 @@ fn malformed_machine_files_are_refused_with_file_and_field() {
 }
 
 #[test]
+fn a_tlb_without_entries_and_a_core_without_walkers_are_refused() {
+    let folder = Folder::new();
+    let trace = folder.trace();
+    let good = concat!(env!("CARGO_MANIFEST_DIR"), "/../../machines/pact.toml");
+    let good = std::fs::read_to_string(good).expect("a profile");
+    for name in ["first_entries", "first_huge_entries", "second_entries", "second_ways", "walkers"] {
+        let (field, setting) = (format!("tlb.{name}"), format!("machine.tlb.{name}=0"));
+        contains(&refused(&trace, &["--set", &setting]), &[&field, "'0' is not a whole number from 1"]);
+        let start = good.find(&format!("\n{name} = ")).expect("a field") + 1;
+        let end = start + good[start..].find('\n').expect("a line");
+        let line = format!("{name} = {{ value = 0, source = \"a test\" }}");
+        let file = folder.file(&format!("{name}.toml"), [&good[..start], &line, &good[end..]].concat());
+        contains(&refused(&trace, &["--machine", &file]), &[&file, &field]);
+    }
+    let (before, rest) = good.split_once("[tlb]").expect("a section");
+    let (_, after) = rest.split_once("[[tier]]").expect("tiers");
+    let file = folder.file("none.toml", format!("{before}[[tier]]{after}"));
+    contains(&refused(&trace, &["--machine", &file]), &["tlb is missing; expected a section [tlb]"]);
+}
+
+#[test]
 fn what_cannot_be_written_is_said() {
     let folder = Folder::new();
     let trace = folder.trace();

@@ -7,7 +7,7 @@ use toml::Value;
 pub(super) fn write(profile: &Profile) -> String {
     let summary = profile.summary();
     let mut text = format!("title = {}\n", quoted(&profile.title));
-    for section in ["core", "llc"] {
+    for section in ["core", "llc", "tlb"] {
         text.push_str(&format!("\n[{section}]\n"));
         numbers(&mut text, &summary.numbers, &format!("{section}."));
     }

@@ -7,7 +7,7 @@ use super::quantity::Quantity;
 use crate::limits::{REGISTER_BITS, WINDOW};
 
 pub(super) struct Field {
-    /// `core`, `llc`, `tier`, `costs` or `device`.
+    /// `core`, `llc`, `tlb`, `tier`, `costs` or `device`.
     pub(super) section: &'static str,
     pub(super) name: &'static str,
     pub(super) quantity: Quantity,
@@ -122,6 +122,9 @@ macro_rules! fields {
 }
 
 const REGISTERS: u32 = 1 << REGISTER_BITS;
+/// Entries of a TLB; the highest number holds any program.
+const ENTRIES: Quantity = Quantity::count(1, 1 << 30);
+const CYCLES: Quantity = Quantity::count(0, 1000);
 /// The time of one event; 0 switches its cost off.
 const COST: Quantity = Quantity::duration(0);
 
@@ -138,8 +141,25 @@ pub(super) const FIELDS: &[Field] = fields! {
     core.l2_registers = core.l2_registers, Quantity::count(0, REGISTERS),
         "Optional: requests that a core's second-level cache can have outstanding, misses and its \
             streamer's prefetches; 0 by default, which is no prefetcher.";
+    core.pair_prefetcher = core.pair_prefetcher, Quantity::count(0, 1),
+        "Optional: whether that cache also completes each line that misses to a pair of 128 bytes, 1 or 0; \
+            0 by default, and without `core.l2_registers`.";
+    core.l2_size = core.l2_size, Quantity::size(), "Size of a core's second-level cache.";
+    core.l2_latency = core.l2_latency, CYCLES, "Cycles of a load that hits it.";
     llc.size = llc_size, Quantity::size(), "Size of the last-level cache.";
     llc.ways = llc_ways, Quantity::count(1, 128), "Its associativity.";
+    tlb.first_entries = tlb.first_entries, ENTRIES,
+        "Entries of a core's first-level data TLB for pages of 4 KiB; a run's scale divides all entries.";
+    tlb.first_huge_entries = tlb.first_huge_entries, ENTRIES, "The same for pages of 2 MiB.";
+    tlb.first_ways = tlb.first_ways, Quantity::count(1, 128), "Its associativity.";
+    tlb.second_entries = tlb.second_entries, ENTRIES,
+        "Entries of the second level that pages of 4 KiB may use.";
+    tlb.second_huge_entries = tlb.second_huge_entries, ENTRIES, "The same for pages of 2 MiB.";
+    tlb.second_ways = tlb.second_ways, Quantity::count(1, 128), "Its associativity.";
+    tlb.second_latency = tlb.second_latency, CYCLES, "Cycles that a hit in the second level adds.";
+    tlb.directory_entries = tlb.directory_entries, ENTRIES,
+        "Entries of the walkers' cache of the tables above those that map pages.";
+    tlb.walkers = tlb.walkers, Quantity::count(1, 64), "Page walks that a core has going on at once.";
     tier.latency = tier.latency, Quantity::duration(1), "Idle load-to-use latency.";
     tier.loaded_latency_factor = tier.loaded_latency_factor, Quantity::ratio(1.0, 1000.0),
         "Latency at full bandwidth over the idle latency; a tier with a curve has none.";
@@ -152,7 +172,16 @@ pub(super) const FIELDS: &[Field] = fields! {
     tier.k = tier.k, Quantity::duration(1),
         "Optional: what a load costs that nothing overlaps, as `isotherm calibrate` measures it; live runs \
             of PACT use it.";
-    costs.sample = costs.sample, COST, "Program thread: the interrupt that takes one sample.";
+    costs.sample = costs.sample, COST,
+        "Program thread: one sample that takes an interrupt of its own: in frequency mode, or with a record \
+            that the processor cannot write alone.";
+    costs.buffered_sample = costs.buffered_sample, COST,
+        "Program thread: one sample of a fixed period that the processor buffers, many to an interrupt.";
+    costs.sample_rate_limit = costs.sample_rate_limit, Quantity::count(1, 1_000_000_000),
+        "Samples a second and event above which the kernel throttles (`kernel.perf_event_max_sample_rate`).";
+    costs.sample_time_limit = costs.sample_time_limit, Quantity::percent(1.0),
+        "Share of a core's time above which it lowers that rate (`kernel.perf_cpu_time_max_percent`); 0% \
+            and 100% never lower it.";
     costs.ring_samples = costs.ring_samples, Quantity::count(1, 1 << 30),
         "Samples that all ring buffers together hold before they lose any.";
     costs.drain_sample = costs.drain_sample, COST, "Tiering thread: reading and decoding one sample.";

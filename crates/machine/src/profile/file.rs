@@ -22,13 +22,13 @@ impl Profile {
     pub fn parse(text: &str, file: &str) -> Result<Self, ProfileError> {
         let table = text.parse::<Table>().map_err(|error| syntax(text, file, &error))?;
         let reader = Reader { file };
-        reader.no_others(&table, "", &["title", "core", "llc", "tier", "costs", "device"])?;
+        reader.no_others(&table, "", &["title", "core", "llc", "tlb", "tier", "costs", "device"])?;
         let mut profile = Self {
             name: stem(file),
             title: reader.text(&table, "title", "one line that says what machine it is")?,
             ..Self::default()
         };
-        for section in ["core", "llc", "costs"] {
+        for section in ["core", "llc", "tlb", "costs"] {
             let numbers = reader.table(&table, section)?;
             reader.section(&mut profile, numbers, section, 0)?;
         }
@@ -64,7 +64,7 @@ impl Profile {
             numbers.collect()
         };
         let mut text = format!("title = {}\n", quoted(&self.title));
-        text.extend(["core", "llc"].map(|name| format!("\n[{name}]\n{}", section(name, 0))));
+        text.extend(["core", "llc", "tlb"].map(|name| format!("\n[{name}]\n{}", section(name, 0))));
         for (index, tier) in self.tiers.iter().enumerate() {
             text.push_str(&format!("\n[[tier]]\nname = {}\n", quoted(&tier.name)));
             if let Some(curve) = &tier.curve {

@@ -49,6 +49,8 @@ pub struct Profile {
     pub llc_size: Bytes,
     /// Ways of the last-level cache.
     pub llc_ways: u32,
+    /// Address translation.
+    pub tlb: TlbProfile,
     /// Memory tiers, fastest first; at least one.
     pub tiers: Vec<TierProfile>,
     /// Costs of tiering.
@@ -93,6 +95,35 @@ pub struct CoreProfile {
     pub store_buffer: u32,
     /// Outstanding requests of a second-level cache, misses and prefetches; `None` without a prefetcher.
     pub l2_registers: Option<u32>,
+    /// Whether that cache completes pairs of lines: 1; 0 or `None`, it does not.
+    pub pair_prefetcher: Option<u32>,
+    /// Size of a core's second-level cache.
+    pub l2_size: Bytes,
+    /// Cycles of a load that hits it.
+    pub l2_latency: u32,
+}
+
+/// Address translation of one core.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct TlbProfile {
+    /// Entries of the first level for base pages.
+    pub first_entries: u32,
+    /// Entries of the first level for huge pages.
+    pub first_huge_entries: u32,
+    /// Associativity of the first level.
+    pub first_ways: u32,
+    /// Entries of the second level that base pages may use.
+    pub second_entries: u32,
+    /// Entries of the second level that huge pages may use.
+    pub second_huge_entries: u32,
+    /// Associativity of the second level.
+    pub second_ways: u32,
+    /// Cycles that the second level adds to an access.
+    pub second_latency: u32,
+    /// Entries of the cache of the tables above those that map pages (paging-structure cache).
+    pub directory_entries: u32,
+    /// Page walks at once.
+    pub walkers: u32,
 }
 
 /// Memory tier of a profile.
@@ -141,8 +172,15 @@ pub struct DeviceProfile {
 /// Costs of tiering on a machine.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Costs {
-    /// Program thread: the interrupt that takes one PMU sample.
+    /// Program thread: one PMU sample that takes an interrupt of its own.
     pub sample: Nanos,
+    /// Program thread: one PMU sample that the processor buffers, its share of the interrupt included.
+    pub buffered_sample: Nanos,
+    /// Samples a second of one event and core above which the kernel throttles
+    /// (`perf_event_max_sample_rate`).
+    pub sample_rate_limit: u32,
+    /// Share of a core's time above which the kernel lowers that rate (`perf_cpu_time_max_percent`).
+    pub sample_time_limit: f64,
     /// Samples that the ring buffers hold before they lose any.
     pub ring_samples: u64,
     /// Tiering thread: reading and decoding one sample from the ring.

@@ -30,6 +30,8 @@ mod settings;
 
 use isotherm_trackers::{Cooling, PacTable};
 
+use isotherm_core::Record;
+
 use crate::prelude::*;
 use attribution::{Attribution, Model, Weight};
 use bins::Bins;
@@ -199,6 +201,11 @@ impl Policy for Pact {
 
     fn sampling(&self) -> Sampling {
         self.sampling
+    }
+
+    /// Its artifact asks for times of `CLOCK_MONOTONIC`.
+    fn record(&self) -> Record {
+        Record::Clocked
     }
 
     /// Section 4.6: one thread for PEBS, one for migrations.

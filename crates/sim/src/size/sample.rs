@@ -56,9 +56,9 @@ impl Groups {
         let keep = |access: &Access| {
             let page = dense[access.page as usize];
             let thread = &mut threads[usize::from(access.thread)];
-            let trigger = thread.trigger(access.trigger);
+            let (trigger, pair) = (thread.trigger(access.trigger), thread.trigger(access.pair));
             let dependence = thread.next(access.dependence, page != NONE);
-            (page != NONE).then_some(Access { page, dependence, trigger, ..*access })
+            (page != NONE).then_some(Access { page, dependence, trigger, pair, ..*access })
         };
         let accesses = stream.accesses.iter().filter_map(keep).collect();
         Stream { accesses, pages, threads: stream.threads, page_size: stream.page_size }

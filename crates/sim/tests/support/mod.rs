@@ -19,10 +19,23 @@ pub fn machine(settings: &[(&str, &str)]) -> Profile {
     profile
 }
 
-/// Returns a machine with one core on which only latencies cost time.
+/// A TLB that holds every page.
+pub const ENDLESS_TLB: (&str, &str) = ("tlb.first_entries", "1073741824");
+/// A kernel that takes however many samples are asked for.
+pub const UNTHROTTLED: [(&str, &str); 2] =
+    [("costs.sample_rate_limit", "1000000000"), ("costs.sample_time_limit", "0%")];
+
+/// Returns a machine with one core on which only latencies cost time: neither lines are prefetched nor pages
+/// walked for, and samples are never throttled.
 pub fn plain_machine() -> Profile {
     machine(&[
+        ENDLESS_TLB,
+        UNTHROTTLED[0],
+        UNTHROTTLED[1],
         ("core.cores", "1"),
+        ("core.l2_registers", "0"),
+        ("core.l2_latency", "0"),
+        ("tlb.second_latency", "0"),
         ("tier.0.loaded_latency_factor", "1"),
         ("tier.1.loaded_latency_factor", "1"),
         ("costs.reserve", "0%"),

@@ -1,8 +1,8 @@
 //! The effects of an access: cache, tier, cost, sample, count.
 
-use isotherm_core::Counters;
 use isotherm_core::cache::Cache;
-use isotherm_machine::{CostModel, Miss, Profile};
+use isotherm_core::{Counters, PageSize};
+use isotherm_machine::{CostModel, Footprint, Miss};
 use isotherm_virtual_pmu::{
     Control, Device, Identity, LayoutError, Mailbox, Process, Record, Snapshot, TierCount, layout,
 };
@@ -74,8 +74,11 @@ pub(crate) enum ModelError {
     Machine(u16),
 }
 
-fn cost_model(profile: &Profile, vcpus: u16) -> Result<CostModel, ModelError> {
-    CostModel::new(profile, vcpus).ok_or(ModelError::Machine(vcpus))
+/// The guest's frames stand for its pages, which it does not tell: a page that moves is in no TLB again.
+fn cost_model(options: &Options, vcpus: u16) -> Result<CostModel, ModelError> {
+    let pages = u32::try_from(options.ranges.pages()).map_err(|_| ModelError::Machine(vcpus))?;
+    let memory = Footprint { pages: pages as usize, page_size: PageSize::Base, scale: 1.0 };
+    CostModel::new(&options.profile, vcpus, memory).ok_or(ModelError::Machine(vcpus))
 }
 
 impl Model {
@@ -91,7 +94,7 @@ impl Model {
             followed: Followed::default(),
             sampler: Sampler::new(&control),
             control,
-            cost: cost_model(&options.profile, vcpus)?,
+            cost: cost_model(&options, vcpus)?,
             accounts: Accounts::new(tiers),
             history: History::default(),
             phase: Phase::default(),
@@ -148,7 +151,9 @@ impl Model {
     }
 
     pub(crate) fn miss(&mut self, missed: &Missed) {
-        let Some(tier) = missed.physical.and_then(|address| self.options.ranges.tier(address)) else {
+        let ranges = &self.options.ranges;
+        let place = |address| Some((ranges.tier(address)?, ranges.page(address)? as u32));
+        let Some((tier, page)) = missed.physical.and_then(place) else {
             self.phase.elsewhere += 1;
             self.pending[usize::from(missed.vcpu)] += missed.instructions;
             return;
@@ -156,7 +161,8 @@ impl Model {
         let pending = std::mem::take(&mut self.pending[usize::from(missed.vcpu)]);
         let instructions = u32::try_from(pending + missed.instructions).unwrap_or(u32::MAX);
         let (thread, store) = (missed.vcpu, missed.store);
-        let Some(cost) = self.cost.miss(Miss { thread, instructions, dependence: 0, store, tier }) else {
+        let Some(cost) = self.cost.miss(Miss { thread, instructions, dependence: 0, store, tier, page })
+        else {
             return;
         };
         if let (Some(neoprof), Some(physical)) = (&mut self.neoprof, missed.physical) {
@@ -245,7 +251,7 @@ impl Model {
         self.accounts = Accounts::new(self.options.profile.tiers.len());
         self.history = History::default();
         self.sampler = Sampler::new(&self.control);
-        if let Ok(cost) = cost_model(&self.options.profile, self.vcpus) {
+        if let Ok(cost) = cost_model(&self.options, self.vcpus) {
             self.cost = cost;
         }
         self.neoprof.iter_mut().for_each(NeoProf::begin_phase);
