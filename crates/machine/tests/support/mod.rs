@@ -6,8 +6,8 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use isotherm_core::{Bytes, Counters};
-use isotherm_machine::{BLOCK, Cores, LINE_BYTES, Profile, Request};
+use isotherm_core::{Bytes, Counters, PageSize};
+use isotherm_machine::{BLOCK, Cores, Footprint, LINE_BYTES, Profile, Request, Triggers};
 
 /// Threads beside the chase: with 32 misses each in flight they saturate every memory here.
 pub const GENERATORS: u16 = 100;
@@ -33,7 +33,11 @@ pub struct Bench {
 }
 
 const INSTRUCTION_NS: f64 = 0.1;
-const CHASE: Request = Request { instructions: 1, dependence: 1, trigger: 0, store: false };
+const CHASE: Request =
+    Request { instructions: 1, dependence: 1, triggers: NOT_PREFETCHED, lone: false, store: false };
+const NOT_PREFETCHED: Triggers = Triggers { stream: 0, pair: 0 };
+/// One huge page, in every TLB after its first access.
+const MEMORY: Footprint = Footprint { pages: 1, page_size: PageSize::Huge, scale: 1.0 };
 
 impl Bench {
     /// Creates a machine of many wide cores and one tier, with `settings` of its profile.
@@ -52,7 +56,7 @@ impl Bench {
         for (path, value) in cores.iter().chain(settings) {
             profile.set(path, value).expect("a valid number");
         }
-        let mut cores = Cores::new(&profile, usize::from(GENERATORS) + 1);
+        let mut cores = Cores::new(&profile, usize::from(GENERATORS) + 1, MEMORY);
         cores.begin_block();
         let ready = (0..=GENERATORS).map(|thread| Reverse((0, thread))).collect();
         let stores = (0..GENERATORS).map(|thread| f64::from(thread) / f64::from(GENERATORS)).collect();
@@ -94,7 +98,7 @@ impl Bench {
         let Reverse((_, thread)) = self.ready.pop().expect("a thread");
         self.cores.enter(thread);
         if thread == GENERATORS {
-            self.cores.access(thread, CHASE, 0);
+            self.cores.access(thread, CHASE, 0, 0);
             self.links += 1;
         } else {
             // A store reads its line and writes it back.
@@ -102,8 +106,14 @@ impl Bench {
             *store += ((1.0 - reads) / reads).min(1.0);
             let stores = *store >= 1.0;
             *store -= f64::from(u8::from(stores));
-            let request = Request { instructions: gap, dependence: 0, trigger: 0, store: stores };
-            self.cores.access(thread, request, 0);
+            let request = Request {
+                instructions: gap,
+                dependence: 0,
+                triggers: NOT_PREFETCHED,
+                lone: false,
+                store: stores,
+            };
+            self.cores.access(thread, request, 0, 0);
             // Lines beyond it are those of pages that are copied to this tier.
             self.written += ((1.0 - reads) / reads - 1.0).max(0.0);
             if self.written >= 1.0 {

@@ -99,7 +99,16 @@ impl Pool {
         start[offset_of!(Header, dependence)..][..4].copy_from_slice(&u32::from(dependence).to_le_bytes());
         let taken = vec![Taken::default(); layout::CHUNKS];
         let header = start[..layout::HEADER_BYTES].to_vec();
-        let pool = Self { path, file, header, heartbeat: 0, taken, accesses: 0, buffer: Vec::new(), found: Vec::new() };
+        let pool = Self {
+            path,
+            file,
+            header,
+            heartbeat: 0,
+            taken,
+            accesses: 0,
+            buffer: Vec::new(),
+            found: Vec::new(),
+        };
         pool.file.write_all_at(&start, 0)?;
         Ok(pool)
     }
