@@ -9,6 +9,9 @@ use crate::failure::Failure;
 /// The policy of live and lab runs that name none.
 pub(crate) const DEFAULT_POLICY: &str = "hybridtier";
 
+/// The machine of verbs that model one and name none.
+pub(crate) const DEFAULT_MACHINE: &str = "sapphire-rapids";
+
 /// The cache that filters accesses.
 #[derive(Debug, Args)]
 pub(crate) struct CacheArgs {

@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 use isotherm_core::{Bytes, Nanos};
 use isotherm_live::host::FastLimit;
 
-use super::common::{DEFAULT_POLICY, PageSizeArg};
+use super::common::{DEFAULT_MACHINE, DEFAULT_POLICY, PageSizeArg};
 
 /// Options of live tiering, shared by `run` and `attach`.
 #[derive(Debug, Args)]
@@ -44,7 +44,7 @@ pub(crate) struct LiveArgs {
     pub(crate) rate: Option<Bytes>,
     /// Machine profile with the latencies for estimates, unless the firmware reports them: a name or a TOML
     /// file
-    #[arg(short, long, value_name = "NAME|FILE", default_value = "freqtier-cxl1")]
+    #[arg(short, long, value_name = "NAME|FILE", default_value = DEFAULT_MACHINE)]
     pub(crate) machine: String,
     /// Page size
     #[arg(long, value_name = "SIZE", value_enum, default_value_t = PageSizeArg::Base)]

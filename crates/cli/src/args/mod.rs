@@ -12,7 +12,7 @@ mod help;
 pub(crate) mod lab;
 mod live;
 
-pub(crate) use common::{CacheArgs, DEFAULT_POLICY, MemoryArgs, NameArgs, PageSizeArg};
+pub(crate) use common::{CacheArgs, DEFAULT_MACHINE, DEFAULT_POLICY, MemoryArgs, NameArgs, PageSizeArg};
 pub(crate) use live::{AllocatorArg, AttachArgs, LiveArgs, RunArgs};
 
 /// Isotherm: memory tiering for Linux. Record programs, replay them under any policy, tier them live
@@ -108,7 +108,7 @@ pub(crate) struct ReplayArgs {
     #[arg(short, long, value_name = "NAME")]
     pub(crate) workload: Option<String>,
     /// The machine: a profile's name or a TOML file
-    #[arg(short, long, value_name = "NAME|FILE", default_value = "freqtier-cxl1")]
+    #[arg(short, long, value_name = "NAME|FILE", default_value = DEFAULT_MACHINE)]
     pub(crate) machine: String,
     /// Page size
     #[arg(long, value_name = "SIZE", value_enum, default_value_t = PageSizeArg::Base)]

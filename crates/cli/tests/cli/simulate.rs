@@ -59,7 +59,7 @@ fn every_run_of_all_policies_says_everything_of_itself() {
         }
         assert_eq!(run["workload"], "cachelib-cdn");
         assert!(run["trace"].is_null());
-        assert_eq!((&run["seed"], &run["machine"]), (&7.into(), &"freqtier-cxl1".into()));
+        assert_eq!((&run["seed"], &run["machine"]), (&7.into(), &"sapphire-rapids".into()));
         assert_eq!(run["stall_ns"].as_array().map(Vec::len), Some(2));
     }
     let sizes: Vec<&str> = runs.iter().filter_map(|run| run["fast"].as_str()).collect();
@@ -179,7 +179,7 @@ fn the_table_goes_to_standard_output_and_the_report_to_its_file() {
     let ran = isotherm(&["simulate", &trace, "--policy", "freqtier,belady", "--report", &report]);
     assert!(ran.err.contains(&report), "where the report is: {}", ran.err);
     let table = ran.ok();
-    for word in ["freqtier", "belady", "slowdown", "freqtier-cxl1"] {
+    for word in ["freqtier", "belady", "slowdown", "sapphire-rapids"] {
         assert!(table.contains(word), "{word}: {table}");
     }
     let html = std::fs::read_to_string(&report).expect("a report");

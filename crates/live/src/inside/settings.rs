@@ -10,8 +10,9 @@ use isotherm_policies::Entry;
 use crate::policy_run::PolicyRun;
 use crate::session::{SessionConfig, TierRequest};
 
-/// Latencies of the tiers unless `ISOTHERM_LATENCIES` or the firmware says otherwise.
-const DEFAULT_LATENCIES: [Nanos; 2] = [Nanos(74), Nanos(124)];
+/// Latencies of the tiers unless `ISOTHERM_LATENCIES` or the firmware says otherwise: those of the machine
+/// `sapphire-rapids`.
+const DEFAULT_LATENCIES: [Nanos; 2] = [Nanos(115), Nanos(250)];
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Output {
