@@ -13,7 +13,7 @@ use crate::Values;
 /// Name of the parameter that holds the factor.
 pub(crate) const FACTOR: &str = "instruction_factor";
 
-/// What is known of an original's pace.
+/// The pace of an original and of ours.
 #[derive(Debug)]
 pub struct Pace {
     workload: &'static str,
