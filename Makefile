@@ -1,7 +1,7 @@
 # Every target installs what it needs. `make` alone lists the targets.
 .DEFAULT_GOAL := help
 PREFIX ?= /usr/local
-.PHONY: help setup demo demo-clean build install docs memory-curves dram-judge test torture lint fuzz fuzz-long bench bench-live adaptation score score-quick lab-setup lab-test lab-neoprof lab-programs alloc-programs hw-test hw-test-quick hw-library hw-synth streams jenga-figures clean
+.PHONY: help setup demo demo-clean build install docs memory-curves dram-judge test torture lint fuzz fuzz-long bench bench-live adaptation score score-quick lab-setup lab-test lab-neoprof lab-programs alloc-programs hw-test hw-test-quick hw-library hw-synth pace streams jenga-figures clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -55,6 +55,9 @@ bench-live: setup ## Measure what `isotherm run` costs the planted program and r
 
 streams: ## Check that every workload's accesses at its defaults are, to the byte, what they were (some minutes)
 	cargo test --release -p isotherm-workloads --test streams -- --include-ignored
+
+pace: setup ## Measure the workloads' pace beside their sources, and which instructions these ask for (15 minutes)
+	cargo run --release -p isotherm-score --example pace -- $(WORKLOADS)
 
 adaptation: build ## Measure how long policies need after a change of the hot set (HybridTier, Table 3; two minutes)
 	@python3 scripts/adaptation.py --binary target/release/isotherm

@@ -31,7 +31,7 @@ fn system(id: &str) -> System {
 
 /// One paper with one comparison, `a` against `b`, `c` and `d`.
 fn board() -> Scoreboard {
-    let tally = Tally { kept: 1, tie: 0, not_kept: 2, exempt: 0, not_yet: 1 };
+    let tally = Tally { kept: 1, tie: 0, not_kept: 2, exempt: 0, not_yet: 1, not_comparable: 0 };
     let evidence = Proof { text: "The tier is <full>.".into(), command: "isotherm simulate".into() };
     let run = RunFacts {
         accesses: 8_000_000,

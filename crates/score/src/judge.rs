@@ -5,6 +5,8 @@
 //! than the margin, *not kept* if the other is, and a *tie* in between. A claim with exceptions exempts as
 //! many experiments as the paper does, the worst first.
 
+use isotherm_workloads::Incomparable;
+
 use crate::evidence::Paragraphs;
 use crate::figures::{Comparison, Ordering, Value};
 use crate::probe::{Probed, probe};
@@ -142,7 +144,7 @@ fn judge(
     };
     let id = format!("{}/{}>{}/{workload}/{size}", comparison.id, pair.better, pair.than);
     let by = advantage(values);
-    let verdict = by.as_ref().map_or(Verdict::NotYet, |&by| decide(by));
+    let verdict = by.as_ref().map_or_else(|why| without_figures(why), |&by| decide(by));
     let failed = verdict == Verdict::NotKept;
     let probed =
         if failed { probe(values, &paragraphs.probes, advantage, decide) } else { Probed::default() };
@@ -159,6 +161,10 @@ fn judge(
         advantage: by.ok(),
     };
     (judged, proof)
+}
+
+fn without_figures(why: &str) -> Verdict {
+    if why.starts_with(Incomparable::WORDS) { Verdict::NotComparable } else { Verdict::NotYet }
 }
 
 fn advantage(values: &Values<'_>, pair: &Pair, workload: &str) -> Result<f64, String> {

@@ -32,6 +32,7 @@ mod key;
 mod metadata;
 mod metric;
 mod outcome;
+pub mod pace;
 mod plan;
 mod probe;
 mod request;

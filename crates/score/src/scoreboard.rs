@@ -26,6 +26,9 @@ pub struct Tally {
     /// Not kept, within the number of experiments that the paper itself exempts.
     pub exempt: usize,
     pub not_yet: usize,
+    /// The workload's pace is not known to be its original's.
+    #[serde(default)]
+    pub not_comparable: usize,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -36,6 +39,7 @@ pub enum Verdict {
     NotKept,
     Exempt,
     NotYet,
+    NotComparable,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -240,6 +244,7 @@ impl Tally {
             Verdict::NotKept => &mut self.not_kept,
             Verdict::Exempt => &mut self.exempt,
             Verdict::NotYet => &mut self.not_yet,
+            Verdict::NotComparable => &mut self.not_comparable,
         } += 1;
     }
 
@@ -251,6 +256,7 @@ impl Tally {
             not_kept: self.not_kept + other.not_kept,
             exempt: self.exempt + other.exempt,
             not_yet: self.not_yet + other.not_yet,
+            not_comparable: self.not_comparable + other.not_comparable,
         }
     }
 

@@ -90,8 +90,14 @@ impl<'a> Values<'a> {
         Ok(RunKey { testbed, fast: fast.clone(), policy: policy.policy.clone(), set })
     }
 
+    /// Returns a run's outcome. A workload whose pace is not the original's is not run: its speeds, and how
+    /// often a policy gets to act in them, would be another program's.
     pub(crate) fn outcome(&self, system: &str, workload: &str, size: &str) -> Result<&'a Outcome, String> {
-        self.results.outcome(&self.key(system, workload, size)?)
+        let key = self.key(system, workload, size)?;
+        let ours =
+            isotherm_workloads::find(&key.testbed.stream.workload).map_err(|error| error.to_string())?;
+        ours.pace().comparable(self.machine).map_err(|why| why.to_string())?;
+        self.results.outcome(&key)
     }
 
     pub(crate) fn value(&self, system: &str, workload: &str, size: &str) -> Result<f64, String> {

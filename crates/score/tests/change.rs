@@ -31,7 +31,7 @@ fn digests(name: &str, set: &Settings, limit: u64, mut sink: impl FnMut(u64) -> 
     let workload = isotherm_workloads::find(name).expect("a workload");
     let mut parameters = workload.parameters();
     set.iter().for_each(|(key, value)| parameters.set(key, value).expect("a valid setting"));
-    run_workload(workload, &parameters, 1, limit, |rows| {
+    run_workload(workload, &parameters, 1, limit, None, |rows| {
         rows.line.chunks(AT_ONCE).try_for_each(|lines| {
             let mut digest = DefaultHasher::new();
             lines.hash(&mut digest);

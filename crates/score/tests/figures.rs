@@ -29,6 +29,26 @@ fn every_workload_and_its_settings_are_valid() {
     }
 }
 
+/// Shares of the peak while building a graph were taken of the trials' memory, half as large.
+#[test]
+fn gaps_fast_tiers_are_shares_of_the_memory_that_lives_in_trials() {
+    let gigabytes = [("1:32", 16.0), ("1:16", 32.0), ("1:8", 64.0), ("1:4", 128.0)];
+    for paper in papers().iter().filter(|paper| ["freqtier", "hybridtier"].contains(&paper.name.as_str())) {
+        for (id, ours) in paper.workload.iter().filter(|(_, ours)| ours.name.starts_with("gapbs-")) {
+            let lives = ours.reference.as_deref().and_then(|text| text.strip_suffix('G')).expect("gigabytes");
+            let lives: f64 = lives.parse().expect("a number");
+            let workload = isotherm_workloads::find(&ours.name).expect("it exists");
+            let small = workload.reference_footprint.expect("a footprint").0 as f64 / 1e9;
+            // 2^31 vertices do not fit the 4 bytes that ours have; pointers stay the same.
+            assert!((1.5..2.0).contains(&(lives / small)), "{id}: {lives} GB against {small} GB");
+            for (size, of) in gigabytes {
+                let Some(share) = ours.sizes.get(size).and_then(|share| parse_share(share)) else { continue };
+                assert!((share * lives / of - 1.0).abs() < 0.01, "{id} at {size}: {share}");
+            }
+        }
+    }
+}
+
 #[test]
 fn every_policy_and_its_settings_are_valid() {
     for paper in papers() {

@@ -31,14 +31,16 @@ const REFERENCE_THREADS: f64 = 16.0;
 /// Returns the first misses of a workload, in chunks.
 fn misses(name: &str) -> Vec<Rows> {
     let workload = isotherm_workloads::find(name).expect("a known workload");
-    let program = workload.build(&workload.parameters(), 1).expect("valid parameters");
+    let parameters = workload.parameters();
+    let program = workload.build(&parameters, 1).expect("valid parameters");
     let mut chunks = Vec::new();
     let limits = Limits { misses: ACCESSES, accesses: u64::MAX };
     let cache = workload.cache(program.footprint());
     let mut recorder = MissRecorder::new(cache, limits, |rows: &mut Rows| {
         chunks.push(std::mem::take(rows));
         ControlFlow::Continue(())
-    });
+    })
+    .with_factor(workload.instruction_factor(&parameters));
     program.run(&mut recorder);
     recorder.finish();
     chunks

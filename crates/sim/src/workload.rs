@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
+use isotherm_core::cache::Geometry;
 use isotherm_core::parameters::{Parameters, REFERENCE_FOOTPRINT, REFERENCE_THREADS, Scale};
 use isotherm_core::{Bytes, PageSize};
 use isotherm_trace::Rows;
@@ -48,6 +49,7 @@ impl Input {
 }
 
 /// Runs a workload and hands at most `limit` of its misses to `sink` in chunks; returns its allocations.
+/// Accesses are filtered by `cache`, or else by the one that its source's machine scales to.
 ///
 /// # Errors
 /// Parameters that the workload refuses.
@@ -56,10 +58,14 @@ pub fn run_workload(
     parameters: &Parameters,
     seed: u64,
     limit: u64,
+    cache: Option<Geometry>,
     sink: impl FnMut(&mut Rows) -> ControlFlow<()>,
 ) -> Result<Vec<NamedRange>, WorkloadError> {
-    let cache = workload.cache(workload.build(parameters, seed)?.footprint());
-    let mut recorder = MissRecorder::new(cache, Limits { misses: limit, accesses: u64::MAX }, sink);
+    let footprint = workload.build(parameters, seed)?.footprint();
+    let cache = cache.unwrap_or_else(|| workload.cache(footprint));
+    let limits = Limits { misses: limit, accesses: u64::MAX };
+    let mut recorder =
+        MissRecorder::new(cache, limits, sink).with_factor(workload.instruction_factor(parameters));
     let moved = Layout::of(parameters).run(&mut recorder, cache, || workload.build(parameters, seed))?;
     let space = recorder.finish();
     let named = |allocation: &isotherm_workloads::Allocation| NamedRange {
@@ -83,7 +89,7 @@ pub fn load_workload(
     progress: &mut dyn FnMut(u64) -> ControlFlow<()>,
 ) -> Result<Loaded, LoadError> {
     let mut builder = StreamBuilder::new(page_size);
-    let ranges = run_workload(workload, &parameters, seed, limit, |rows| {
+    let ranges = run_workload(workload, &parameters, seed, limit, None, |rows| {
         progress(builder.len() as u64)?;
         builder.append(rows);
         ControlFlow::Continue(())

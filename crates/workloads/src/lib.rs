@@ -30,6 +30,7 @@
 mod alias;
 mod apps;
 mod memory;
+mod pace;
 mod permutation;
 mod presets;
 mod profile;
@@ -41,11 +42,13 @@ mod zipf;
 
 pub(crate) use alias::AliasTable;
 pub use apps::ALL;
+pub(crate) use apps::XEON_4314;
 pub(crate) use memory::heap::{Heap, NULL};
 pub use memory::{
     AddressSpace, Allocation, CountingMemory, Layout, Limits, Memory, MissRecorder, NativeMemory, Token,
 };
 pub(crate) use memory::{Array, LINE, LastLine, LayoutSettings, WORD};
+pub use pace::{Incomparable, Original, Pace, Source};
 pub(crate) use permutation::Permutation;
 pub use presets::{PAPER_PRESET, TEST_PRESET};
 pub(crate) use presets::{Values, paper, test};
@@ -54,5 +57,5 @@ pub use program::Program;
 pub use random::{Probability, Random, mix};
 pub use registry::find;
 pub(crate) use workload::Built;
-pub use workload::{ObjectSize, Workload, WorkloadError};
+pub use workload::{ObjectSize, WAYS, Workload, WorkloadError};
 pub use zipf::Zipf;

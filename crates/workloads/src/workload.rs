@@ -2,14 +2,15 @@
 
 use isotherm_core::Bytes;
 use isotherm_core::cache::Geometry;
-use isotherm_core::parameters::{Parameters, Preset, Spec};
+use isotherm_core::parameters::{Parameters, Preset, Spec, Value};
 
+use crate::pace::{FACTOR, Pace};
 use crate::{Layout, LayoutSettings, Program};
 
 /// Cache that filters a workload's accesses if its source names none: 2 MiB, the recorder's default.
 const DEFAULT_CACHE: Bytes = Bytes(2 << 20);
-/// Ways of the modelled cache.
-const WAYS: u32 = 16;
+/// Ways of the modelled cache: the recorder's default.
+pub const WAYS: u32 = 16;
 /// Smallest cache after scaling: one set for each of the papers' 16 threads.
 const MIN_CACHE: Bytes = Bytes(16 << 10);
 
@@ -100,7 +101,22 @@ pub(crate) type Builder = fn(&Parameters, u64) -> Built;
 impl Workload {
     /// Returns its parameters at their defaults.
     pub fn parameters(&self) -> Parameters {
-        Parameters::with_presets(self.name, self.specs, self.presets).and(LayoutSettings::SPECS)
+        Parameters::with_presets(self.name, self.specs, self.presets)
+            .and(LayoutSettings::SPECS)
+            .and(self.pace().factor)
+    }
+
+    /// Returns what is known of the original's pace, and what ours is set to.
+    pub fn pace(&self) -> &'static Pace {
+        Pace::of(self.name)
+    }
+
+    /// Returns how many instructions of the original stand behind each one that the run reports.
+    pub fn instruction_factor(&self, parameters: &Parameters) -> f64 {
+        match parameters.value(FACTOR) {
+            Some(Value::Number(factor)) => factor,
+            _ => 1.0,
+        }
     }
 
     /// Builds the program for `parameters`, which [`Self::parameters`] made, and a seed.

@@ -27,11 +27,15 @@ pub(crate) struct CacheArgs {
 impl CacheArgs {
     /// Returns the cache's shape, if it holds at least one set.
     pub(crate) fn geometry(&self) -> Result<Geometry, Failure> {
-        let Self { size, ways } = *self;
-        Geometry::new(size, ways).ok_or_else(|| {
-            Failure::Usage(format!("--cache {size}: expected at least one set of {ways} lines of 64 bytes"))
-        })
+        geometry(self.size, self.ways)
     }
+}
+
+/// Returns the shape of the cache that `--cache` names, if it holds at least one set.
+pub(crate) fn geometry(size: Bytes, ways: u32) -> Result<Geometry, Failure> {
+    Geometry::new(size, ways).ok_or_else(|| {
+        Failure::Usage(format!("--cache {size}: expected at least one set of {ways} lines of 64 bytes"))
+    })
 }
 
 /// Limit of memory.

@@ -12,7 +12,9 @@ mod help;
 pub(crate) mod lab;
 mod live;
 
-pub(crate) use common::{CacheArgs, DEFAULT_MACHINE, DEFAULT_POLICY, MemoryArgs, NameArgs, PageSizeArg};
+pub(crate) use common::{
+    CacheArgs, DEFAULT_MACHINE, DEFAULT_POLICY, MemoryArgs, NameArgs, PageSizeArg, geometry,
+};
 pub(crate) use live::{AllocatorArg, AttachArgs, LiveArgs, RunArgs};
 
 /// Isotherm: memory tiering for Linux. Record programs, replay them under any policy, tier them live
@@ -275,6 +277,10 @@ pub(crate) struct WorkloadsArgs {
     /// Run the workload and write its misses as a trace into a directory that does not exist yet
     #[arg(long, value_name = "NAME.trace", requires = "name")]
     pub(crate) export: Option<PathBuf>,
+    /// Size of the last-level cache whose misses are written, of 16 ways, to compare with a recording (bytes;
+    /// K, M, G) [default: its source's machine, as much smaller as the footprint]
+    #[arg(long, value_name = "SIZE", requires = "export")]
+    pub(crate) cache: Option<Bytes>,
     /// Run the workload, or all of them, and draw their misses over time into one self-contained HTML file
     #[arg(long, value_name = "FILE.html", conflicts_with = "export")]
     pub(crate) report: Option<PathBuf>,

@@ -8,9 +8,9 @@ use isotherm_core::{Bytes, PageSize};
 use isotherm_report::Pictured;
 use isotherm_sim::run_workload;
 use isotherm_trace::{Provenance, TraceWriter, WRITER_MEMORY};
-use isotherm_workloads::{ALL, Workload, find};
+use isotherm_workloads::{ALL, WAYS, Workload, find};
 
-use crate::args::WorkloadsArgs;
+use crate::args::{WorkloadsArgs, geometry};
 use crate::failure::Failure;
 use crate::input::{self, Demand};
 use crate::memory::Memory;
@@ -138,11 +138,13 @@ fn export(
     args: &WorkloadsArgs,
 ) -> Result<(), Failure> {
     let program = workload.build(parameters, args.seed).map_err(Failure::usage)?;
+    let chosen = args.cache.map(|size| geometry(size, WAYS)).transpose()?;
+    let cache = chosen.unwrap_or_else(|| workload.cache(program.footprint()));
     let values: Vec<String> =
         parameters.iter().map(|(spec, value)| format!("{}={value}", spec.name)).collect();
     let mut provenance = Provenance::new(format!("isotherm workloads {} --export", workload.name));
     provenance.recorder = "instrumented workload".into();
-    provenance.cache = Some(workload.cache(program.footprint()));
+    provenance.cache = Some(cache);
     provenance.dependence = true;
     provenance.processes = vec![workload.name.into(); program.processes()];
     provenance.workload = Some(format!("{} seed={} {}", workload.name, args.seed, values.join(" ")));
@@ -152,7 +154,7 @@ fn export(
     Memory::new(&args.memory, args.quiet).say(workload.name, need, "a smaller footprint")?;
     let mut written = Ok(());
     let limit = args.max_accesses.unwrap_or(u64::MAX);
-    let ran = run_workload(workload, parameters, args.seed, limit, |rows| {
+    let ran = run_workload(workload, parameters, args.seed, limit, Some(cache), |rows| {
         written = writer.append(rows);
         if written.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     });

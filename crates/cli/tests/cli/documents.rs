@@ -9,6 +9,7 @@ use std::path::Path;
 use isotherm_core::{PageSize, Pages, Signals};
 use isotherm_machine::Profile;
 use isotherm_policies::{Kind, Setup};
+use isotherm_workloads::{Original, Source};
 
 /// Replaces what stands in a document between the table's two marks, or asserts that it is the same.
 fn table(document: &str, name: &str, head: &[&str], rows: impl IntoIterator<Item = Vec<String>>) {
@@ -93,6 +94,37 @@ fn workloads() {
             let footprint = program.footprint().to_string();
             vec![code(workload.name), title, objects, hot_set, footprint, millions, workload.source.into()]
         }),
+    );
+}
+
+#[test]
+fn pace() {
+    let rows = isotherm_workloads::ALL.iter().flat_map(|workload| {
+        let name = code(workload.name);
+        let source = |source: &Source| {
+            let (original, ours, unit) = match source.original {
+                Original::Recorded { instructions_a_miss: original, cache } => {
+                    (original, original / source.ratio, format!("instructions a miss of {cache}"))
+                }
+                Original::Printed { units_a_second: original, .. } => {
+                    (original, original * source.ratio, "units of work a second, all memory fast".into())
+                }
+            };
+            let settings = source.set.iter().map(|(key, value)| format!("{key}={value}"));
+            let [ours, original] = [ours, original].map(|figure| format!("{figure:.1}"));
+            let settings = settings.collect::<Vec<_>>().join(" ");
+            let ratio = format!("{:.2}", source.ratio);
+            vec![name.clone(), unit, original, ours, ratio, source.place.into(), code(&settings)]
+        };
+        let known: Vec<_> = workload.pace().sources.iter().map(source).collect();
+        let none = ["-", "-", "-", "-", "none", "-"].map(str::to_owned);
+        if known.is_empty() { vec![[vec![name], none.to_vec()].concat()] } else { known }
+    });
+    table(
+        "docs/reference/workloads.md",
+        "pace",
+        &["workload", "figure", "original", "ours", "speed, ours / original", "source", "settings of ours"],
+        rows,
     );
 }
 

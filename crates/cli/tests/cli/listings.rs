@@ -134,6 +134,35 @@ fn a_workload_is_explained_with_the_settings_in_force() {
     assert!(json["footprint_bytes"].as_u64().is_some_and(|bytes| bytes > 0));
 }
 
+/// A workload's misses could not be compared with a recording: its cache was always the scaled one.
+#[test]
+fn an_export_goes_through_the_cache_that_the_user_chooses() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let exported = |name: &str, cache: &[&str]| {
+        let trace = folder.path().join(name);
+        let trace = trace.to_str().expect("a path of letters");
+        let set = ["workloads", "btree", "--set", "btree.preset=test", "--quiet", "--export", trace];
+        isotherm(&[&set[..], cache].concat()).ok();
+        isotherm(&["trace", "info", trace, "--json"]).json()
+    };
+    let misses = |json: &serde_json::Value| json["rows"].as_u64().expect("a number");
+    let (scaled, small) = (exported("a.trace", &[]), exported("b.trace", &["--cache", "64K"]));
+    let large = exported("c.trace", &["--cache", "2M"]);
+    assert!(
+        misses(&scaled) > misses(&small) && misses(&small) > 2 * misses(&large),
+        "{scaled} {small} {large}"
+    );
+    let trace = folder.path().join("d.trace");
+    let trace = trace.to_str().expect("a path of letters");
+    for wrong in ["1000", "0", "much", "9999999999T"] {
+        let line = isotherm(&["workloads", "btree", "--export", trace, "--cache", wrong]).refused(2);
+        assert!(line.contains("--cache"), "{line}");
+    }
+    let alone = isotherm(&["workloads", "btree", "--cache", "1M"]);
+    assert_eq!(alone.code, Some(2), "{}", alone.err);
+    assert!(!std::path::Path::new(trace).exists());
+}
+
 #[test]
 fn listings_end_quietly_when_nobody_reads_on() {
     let output = std::process::Command::new("sh")

@@ -8,8 +8,8 @@ use isotherm_score::{
 use crate::format::{count, list};
 
 /// Head of the summary.
-pub(super) const SUMMARY: [&str; 7] =
-    ["paper", "orderings", "kept", "tie", "not kept", "exempt by the paper", "not yet"];
+pub(super) const SUMMARY: [&str; 8] =
+    ["paper", "orderings", "kept", "tie", "not kept", "exempt by the paper", "not yet", "not comparable"];
 /// Head of an effect's table.
 pub(super) const EFFECT: [&str; 4] = ["system", "as above", "switched", "difference"];
 /// Head of gathered figures.
@@ -18,9 +18,11 @@ pub(super) const GAINS: [&str; 5] = ["figure", "paper", "ours", "ours / paper", 
 /// Returns a row per paper, and one for all.
 pub(super) fn summary(board: &Scoreboard) -> Vec<Vec<String>> {
     let row = |name: &str, tally: Tally| {
-        let all = tally.judged() + tally.exempt + tally.not_yet;
-        let numbers = [all, tally.kept, tally.tie, tally.not_kept, tally.exempt, tally.not_yet];
-        std::iter::once(name.to_owned()).chain(numbers.map(|number| number.to_string())).collect()
+        let unjudged = [tally.not_yet, tally.not_comparable];
+        let all = tally.judged() + tally.exempt + unjudged.iter().sum::<usize>();
+        let numbers =
+            [[all, tally.kept, tally.tie, tally.not_kept, tally.exempt].as_slice(), &unjudged].concat();
+        std::iter::once(name.to_owned()).chain(numbers.iter().map(usize::to_string)).collect()
     };
     let papers = board.papers.iter().map(|paper| row(&paper.title, paper.tally));
     papers.chain([row("all", board.tally)]).collect()
@@ -28,8 +30,11 @@ pub(super) fn summary(board: &Scoreboard) -> Vec<Vec<String>> {
 
 /// Returns the whole in a sentence.
 pub(super) fn verdict(board: &Scoreboard) -> String {
-    let Tally { kept, tie, not_yet, .. } = board.tally;
-    format!("{kept} of {} orderings kept, {tie} ties; {not_yet} not yet judged.", board.tally.judged())
+    let Tally { kept, tie, not_yet, not_comparable, .. } = board.tally;
+    let judged = board.tally.judged();
+    format!(
+        "{kept} of {judged} orderings kept, {tie} ties; {not_yet} not yet judged, {not_comparable} not comparable."
+    )
 }
 
 /// Says what was run, and how to run it again.
@@ -100,8 +105,13 @@ fn cell(cell: &Cell) -> String {
 /// Returns the words in place of our figure. Row and column say which workload or policy is missing.
 pub(super) fn missing(why: Option<&str>) -> String {
     let why = why.unwrap_or("not run");
-    let absent = why.starts_with("workload ") || why.starts_with("policy ");
-    if absent { "not yet".into() } else { format!("failed: {why}") }
+    if why.starts_with("workload ") || why.starts_with("policy ") {
+        "not yet".into()
+    } else if why.starts_with("not comparable") {
+        "not comparable".into()
+    } else {
+        format!("failed: {why}")
+    }
 }
 
 /// Counts the verdicts on a row's orderings.
@@ -120,6 +130,7 @@ pub(super) fn tallied(tally: Tally) -> String {
         (tally.not_kept, "not kept"),
         (tally.exempt, "exempt"),
         (tally.not_yet, "not yet"),
+        (tally.not_comparable, "not comparable"),
     ];
     let said = parts.iter().filter(|(number, _)| *number > 0);
     let said: Vec<String> = said.map(|(number, word)| format!("{number} {word}")).collect();

@@ -159,7 +159,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let settings: Vec<String> = if named.is_some() { arguments.collect() } else { vec!["scale=24".into()] };
     let parameters = set(workload, &settings)?;
     let mut run = Run::new()?;
-    run_workload(workload, &parameters, 1, u64::MAX, |rows| run.pass(rows))?;
+    run_workload(workload, &parameters, 1, u64::MAX, None, |rows| run.pass(rows))?;
     run.print(&format!("{} {}", workload.name, settings.join(" ")));
     std::fs::write(file, picture::draw(&run.series())?)?;
     Ok(())

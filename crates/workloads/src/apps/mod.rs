@@ -19,7 +19,12 @@ mod xgboost;
 mod xsbench;
 mod xz;
 
+use isotherm_core::Bytes;
+
 use crate::Workload;
+
+/// The last-level cache of FreqTier's and HybridTier's machine.
+pub(crate) const XEON_4314: Bytes = Bytes(24 << 20);
 
 /// Every workload, in the order of help texts.
 pub static ALL: &[&Workload] = &[

@@ -28,8 +28,13 @@ fn set_of(line: u64) -> usize {
 #[derive(Debug, Clone)]
 pub(crate) struct Dataflow {
     thread: u16,
+    /// As reported; the original's are `factor` times as many.
     instructions: u64,
-    instructions_at_row: u64,
+    factor: f64,
+    /// Reported instructions for which a value may be in flight.
+    window: u64,
+    /// The original's, up to the last row.
+    executed: u64,
     misses: Miss,
     /// The instruction count at each recent miss, by miss modulo [`REMEMBERED`].
     issued: Vec<u64>,
@@ -38,11 +43,14 @@ pub(crate) struct Dataflow {
 }
 
 impl Dataflow {
-    pub(crate) fn new(thread: u16) -> Self {
+    pub(crate) fn new(thread: u16, factor: f64) -> Self {
         Self {
             thread,
             instructions: 0,
-            instructions_at_row: 0,
+            factor,
+            // Conversion from floating point saturates.
+            window: (WINDOW as f64 / factor) as u64,
+            executed: 0,
             misses: 0,
             issued: vec![0; REMEMBERED],
             brought: vec![[(0, 0); 2]; REMEMBERED],
@@ -77,8 +85,9 @@ impl Dataflow {
         self.issued[self.misses as usize % REMEMBERED] = self.instructions;
         let set = &mut self.brought[set_of(line)];
         *set = [(line, self.misses), set[0]];
-        let instructions = self.instructions - self.instructions_at_row;
-        self.instructions_at_row = self.instructions;
+        // Of the sum, so that fractions add up.
+        let executed = (self.instructions as f64 * self.factor) as u64;
+        let instructions = executed - std::mem::replace(&mut self.executed, executed);
         let dependence = u8::try_from(distance).unwrap_or(0);
         (u32::try_from(instructions).unwrap_or(u32::MAX), dependence, self.token(self.misses))
     }
@@ -88,7 +97,7 @@ impl Dataflow {
     fn in_flight(&self, miss: Miss) -> bool {
         miss != 0
             && self.misses - miss < REMEMBERED as u64
-            && self.instructions - self.issued[miss as usize % REMEMBERED] <= WINDOW
+            && self.instructions - self.issued[miss as usize % REMEMBERED] <= self.window
     }
 
     /// Returns the miss that a token names, if it belongs to this thread and is in flight.

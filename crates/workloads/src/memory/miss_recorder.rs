@@ -43,6 +43,7 @@ pub struct MissRecorder<S> {
     misses: u64,
     accesses: u64,
     stopped: bool,
+    factor: f64,
     sink: S,
 }
 
@@ -52,7 +53,7 @@ impl<S: FnMut(&mut Rows) -> ControlFlow<()>> MissRecorder<S> {
         Self {
             cache: Cache::new(cache),
             space: AddressSpace::default(),
-            threads: vec![Dataflow::new(0)],
+            threads: vec![Dataflow::new(0, 1.0)],
             thread: 0,
             process: 0,
             rows: Rows::default(),
@@ -60,8 +61,15 @@ impl<S: FnMut(&mut Rows) -> ControlFlow<()>> MissRecorder<S> {
             misses: 0,
             accesses: 0,
             stopped: limits.misses == 0 || limits.accesses == 0,
+            factor: 1.0,
             sink,
         }
+    }
+
+    /// Counts `factor` instructions for each reported one; before the run.
+    #[must_use]
+    pub fn with_factor(self, factor: f64) -> Self {
+        Self { threads: vec![Dataflow::new(0, factor)], factor, ..self }
     }
 
     /// Rows so far.
@@ -126,7 +134,7 @@ impl<S: FnMut(&mut Rows) -> ControlFlow<()>> Memory for MissRecorder<S> {
     fn thread(&mut self, thread: u16) {
         self.thread = usize::from(thread);
         while self.threads.len() <= self.thread {
-            self.threads.push(Dataflow::new(self.threads.len() as u16));
+            self.threads.push(Dataflow::new(self.threads.len() as u16, self.factor));
         }
     }
 
@@ -267,6 +275,30 @@ mod tests {
         assert_eq!(rows.instructions, [1, 11, 7]);
         assert_eq!(rows.thread, [0, 1, 0]);
         assert_eq!(rows.store, [0, 1, 0]);
+    }
+
+    #[test]
+    fn a_factor_multiplies_the_instructions_and_shortens_the_window() {
+        let run = |factor| {
+            let mut rows = Rows::default();
+            let geometry = Geometry::new(Bytes(64 << 10), 16).expect("a valid size");
+            let mut recorder = MissRecorder::new(geometry, Limits::NONE, |chunk| {
+                chunk.iter().for_each(|row| rows.push(row));
+                ControlFlow::Continue(())
+            })
+            .with_factor(factor);
+            recorder.thread(1);
+            let mut token = Token::NONE;
+            for step in 0..4 {
+                recorder.compute(99);
+                token = recorder.load(step << 20, token);
+            }
+            recorder.finish();
+            (rows.instructions, rows.dependence)
+        };
+        assert_eq!(run(1.0), (vec![100, 100, 100, 100], vec![0, 1, 1, 1]));
+        assert_eq!(run(2.505), (vec![250, 251, 250, 251], vec![0, 1, 1, 1]), "fractions add up");
+        assert_eq!(run(6.0), (vec![600, 600, 600, 600], vec![0, 0, 0, 0]));
     }
 
     #[test]

@@ -11,7 +11,7 @@ use isotherm_core::{Bytes, parameters};
 
 use self::grid::Grid;
 use self::solver::{POINT_BYTES, Solver};
-use crate::{Built, Memory, ObjectSize, Program, Random, Workload, paper, test};
+use crate::{Built, Memory, ObjectSize, Program, Random, Workload, XEON_4314, paper, test};
 
 parameters! {
     struct Settings {
@@ -47,8 +47,8 @@ pub(crate) static WORKLOAD: Workload = Workload {
             &[("footprint", "150G")],
         ),
     ],
-    reference_footprint: None,
-    reference_cache: None,
+    reference_footprint: Some(Bytes(150 << 30)),
+    reference_cache: Some(XEON_4314),
     peak: 1.15,
     builder: |parameters, seed| build(Settings::read(parameters), seed),
 };

@@ -51,7 +51,7 @@ pub(crate) static CDN_WORKLOAD: Workload = Workload {
     specs: CDN_SPECS,
     presets: CDN_PRESETS,
     reference_footprint: Some(Bytes(267_000_000_000)),
-    reference_cache: Some(Bytes(24 << 20)),
+    reference_cache: Some(crate::XEON_4314),
     peak: 0.15,
     builder: |parameters, seed| build(parameters, seed, &CDN),
 };
@@ -68,7 +68,7 @@ pub(crate) static SOCIAL_WORKLOAD: Workload = Workload {
     specs: SOCIAL_SPECS,
     presets: SOCIAL_PRESETS,
     reference_footprint: Some(Bytes(267_000_000_000)),
-    reference_cache: Some(Bytes(24 << 20)),
+    reference_cache: Some(crate::XEON_4314),
     peak: 0.15,
     builder: |parameters, seed| build(parameters, seed, &SOCIAL),
 };

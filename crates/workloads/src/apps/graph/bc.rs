@@ -163,7 +163,7 @@ impl Kernel for Betweenness {
         },
     ];
     const REFERENCE: Reference =
-        Reference { footprints: [Bytes(139_400_000_000), Bytes(139_600_000_000)], cache: super::XEON_4314 };
+        Reference { footprints: [Bytes(139_400_000_000), Bytes(139_600_000_000)], cache: crate::XEON_4314 };
     const TITLE: &'static str = "betweenness centrality (Brandes)";
 
     fn bytes(size: Size) -> f64 {

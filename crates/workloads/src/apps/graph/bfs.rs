@@ -167,7 +167,7 @@ impl Kernel for Bfs {
         gap(&[("scale", "27"), ("degree", "16"), ("trials", "64")]),
     ];
     const REFERENCE: Reference =
-        Reference { footprints: [Bytes(103_400_000_000), Bytes(103_600_000_000)], cache: super::XEON_4314 };
+        Reference { footprints: [Bytes(103_400_000_000), Bytes(103_600_000_000)], cache: crate::XEON_4314 };
     const TITLE: &'static str = "direction-optimising breadth-first search";
 
     fn bytes(size: Size) -> f64 {

@@ -144,7 +144,7 @@ impl Kernel for Components {
         gap(&[("scale", "27"), ("degree", "16"), ("trials", "16")]),
     ];
     const REFERENCE: Reference =
-        Reference { footprints: [Bytes(94_300_000_000), Bytes(94_500_000_000)], cache: super::XEON_4314 };
+        Reference { footprints: [Bytes(94_300_000_000), Bytes(94_500_000_000)], cache: crate::XEON_4314 };
     const TITLE: &'static str = "connected components (Afforest)";
 
     fn bytes(size: Size) -> f64 {

@@ -37,8 +37,6 @@ use self::settings::{Common, Parallel};
 use self::stored::Stored;
 use crate::{Built, Memory, ObjectSize, Program, Random, Workload, mix};
 
-/// The last-level cache of FreqTier's and HybridTier's machine.
-const XEON_4314: Bytes = Bytes(24 << 20);
 /// The last-level cache of PACT's machine: 13.75 MiB.
 const XEON_4114: Bytes = Bytes(55 << 18);
 

@@ -96,7 +96,7 @@ impl Kernel for PageRank {
         },
     ];
     const REFERENCE: Reference =
-        Reference { footprints: [Bytes(102_900_000_000), Bytes(103_100_000_000)], cache: super::XEON_4314 };
+        Reference { footprints: [Bytes(102_900_000_000), Bytes(103_100_000_000)], cache: crate::XEON_4314 };
     const TITLE: &'static str = "PageRank";
 
     fn bytes(size: Size) -> f64 {

@@ -11,7 +11,7 @@ use isotherm_core::{Bytes, parameters};
 
 use self::grid::Grid;
 use self::ocean::{Ocean, column_bytes};
-use crate::{Built, Memory, ObjectSize, Program, Random, Workload, paper, test};
+use crate::{Built, Memory, ObjectSize, Program, Random, Workload, XEON_4314, paper, test};
 
 /// Columns east for each column north: the shape of ROMS' benchmark (2,048 x 256).
 const ASPECT: u64 = 8;
@@ -49,8 +49,8 @@ pub(crate) static WORKLOAD: Workload = Workload {
             &[("footprint", "150G")],
         ),
     ],
-    reference_footprint: None,
-    reference_cache: None,
+    reference_footprint: Some(Bytes(150 << 30)),
+    reference_cache: Some(XEON_4314),
     peak: 1.15,
     builder: |parameters, seed| build(Settings::read(parameters), seed),
 };

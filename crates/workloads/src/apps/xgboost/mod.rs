@@ -11,7 +11,7 @@ use isotherm_core::{Bytes, parameters};
 
 use self::data::{Data, FEATURES, row_bytes};
 use self::tree::State;
-use crate::{Built, Memory, ObjectSize, Program, Workload, paper, test};
+use crate::{Built, Memory, ObjectSize, Program, Workload, XEON_4314, paper, test};
 
 parameters! {
     struct Settings {
@@ -48,8 +48,8 @@ pub(crate) static WORKLOAD: Workload = Workload {
             &[("footprint", "248G"), ("operations", "400"), ("bins", "254")],
         ),
     ],
-    reference_footprint: None,
-    reference_cache: None,
+    reference_footprint: Some(Bytes(248 << 30)),
+    reference_cache: Some(XEON_4314),
     peak: 1.15,
     builder: |parameters, seed| build(Settings::read(parameters), seed),
 };
