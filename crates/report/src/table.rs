@@ -33,6 +33,8 @@ pub(crate) const RUN: [Column<RunResult>; 17] = [
     }),
     ("failed moves", |run| count(facts::failures(run))),
 ];
+/// Columns of hits: of the whole run, of its last quarter, and of loads.
+const HITS: std::ops::Range<usize> = 2..5;
 /// First column that the terminal has no room for.
 const WIDE_COLUMNS: usize = 14;
 
@@ -74,9 +76,12 @@ fn long(run: &RunResult) -> Option<&LongRun> {
 /// Returns the columns of a report's runs: all of them, or those that the terminal has room for.
 pub(crate) fn columns(report: &Report, all: bool) -> Vec<Column<RunResult>> {
     let narrow = if all { RUN.len() } else { WIDE_COLUMNS };
-    let is_long = report.runs.iter().any(|run| run.long_run.is_some());
-    let long = if is_long { &LONG[..] } else { &[] };
-    [&RUN[..2], long, &RUN[2..narrow]].concat()
+    if report.runs.iter().all(|run| run.long_run.is_none()) {
+        return RUN[..narrow].to_vec();
+    }
+    // The long run takes the place of the last quarter and of the loads.
+    let behind = if all { HITS.start + 1 } else { HITS.end };
+    [&RUN[..HITS.start], &LONG, &RUN[HITS.start..=HITS.start], &RUN[behind..narrow]].concat()
 }
 
 /// Rounds of the answer's run that the terminal lists at most.

@@ -146,6 +146,7 @@ pub(crate) struct ReplayArgs {
 #[derive(Debug, Args)]
 pub(crate) struct LengthArgs {
     /// Replay the input again and again, for this time of the program with all memory fast (ms, s, min, h)
+    /// [default of `size`: 10min]
     #[arg(long = "for", value_name = "TIME")]
     pub(crate) time: Option<Nanos>,
     /// Replay the input this many times (k, M, G)
@@ -244,7 +245,6 @@ pub(crate) struct SimulateArgs {
 pub(crate) struct SizeArgs {
     #[command(flatten)]
     pub(crate) replay: ReplayArgs,
-    /// Without either, ten minutes; `--rounds 1` sizes for a single replay
     #[command(flatten)]
     pub(crate) length: LengthArgs,
     /// Policies and bounds, separated by commas, or `all` [default: a selection of both]

@@ -114,7 +114,7 @@ impl Rounds {
             settled: self.settled(),
             control_loop_ns: self.control_loop,
             round_ns,
-            slowdown: mean.time / fast,
+            slowdown: round_ns.0 as f64 / fast,
             hit_ratio: mean.hits,
             each: self.done.iter().map(slowdown).collect(),
             ..LongRun::default()
