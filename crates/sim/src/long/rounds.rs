@@ -103,7 +103,8 @@ impl Rounds {
     pub(crate) fn result(&self, all_fast: Option<&LongRun>) -> LongRun {
         // Before a whole window, all but the first round, in which pages are allocated.
         let known = self.done.len().saturating_sub(1).max(1);
-        let window = self.window().unwrap_or(usize::MAX).min(known);
+        let alike = if self.settled() { 2 } else { 1 };
+        let window = self.window().map_or(known, |window| known.min(alike * window));
         let mean = Mean::of(&self.done[self.done.len() - window..]);
         let round_ns = Nanos(mean.time.round() as u64);
         let fast = all_fast.map_or(round_ns, |all_fast| all_fast.round_ns).0.max(1) as f64;
