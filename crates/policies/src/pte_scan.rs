@@ -28,7 +28,7 @@ parameters! {
             .source("ours: section II-C asks for several; two accesses make a page hot in TPP"),
         /// Hot pages that are promoted in a quota_period.
         quota: Bytes = size(4096, 1 << 50, "256M").unit("bytes in quota_period")
-            .source("NeoMem, Table IV: m_quota 256 MB/s").scaled(),
+            .source("NeoMem, Table IV: m_quota 256 MB/s").scaled_rate(),
         /// The period of the quota.
         quota_period: Nanos = interval("1s").source("NeoMem, Table IV: the quota is by the second").scaled(),
         /// Time between two promotions of what is hot.

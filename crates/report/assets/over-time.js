@@ -5,7 +5,7 @@
 function drawOverTime(figure, data, lines, title, format, tick, range = {}) {
   const x = axis(
     "accesses replayed: share, count",
-    (value) => [percent(value, 0), compact.format(value * data.accesses)],
+    (value) => [percent(value, 0), ...(data.accesses ? [compact.format(value * data.accesses)] : [])],
     { axis: { type: "linear", min: 0, max: 1 }, ticks: { maxTicksLimit: 11 } },
   );
   const when = (items) =>
@@ -63,9 +63,10 @@ function drawMigrations(figure, data, size) {
       }),
     ];
   });
-  const interval = compact.format(data.accesses / Math.max(1, runs[0].timeline.x.length));
+  const intervals = Math.max(1, runs[0].timeline.x.length);
+  const interval = data.accesses ? `${compact.format(data.accesses / intervals)} accesses` : "an interval";
   const absolute = (value) => compact.format(Math.abs(value));
-  drawOverTime(figure, data, lines, `pages moved in ${interval} accesses`, absolute, absolute);
+  drawOverTime(figure, data, lines, `pages moved in ${interval}`, absolute, absolute);
 }
 
 function drawGauge(figure, data, size, name) {

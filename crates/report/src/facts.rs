@@ -1,9 +1,9 @@
 //! The report in words: the answer in one line, and the notes below a table.
 
 use isotherm_policies::registry::{BASELINE, SUBJECT, bounds};
-use isotherm_sim::{Report, RunResult};
+use isotherm_sim::{LongRun, Report, RunResult};
 
-use crate::format::{count, factor, list, percent, reasons, share};
+use crate::format::{count, counted, factor, list, percent, reasons, share};
 
 /// Runs named in one note, at most.
 const NAMED_RUNS: usize = 12;
@@ -36,12 +36,13 @@ pub(crate) fn subject(report: &Report) -> Option<&RunResult> {
 pub(crate) fn answer(report: &Report) -> Option<String> {
     let run = subject(report)?;
     let is_compared = |other: &&RunResult| other.policy == BASELINE && other.fast_bytes == run.fast_bytes;
+    let long = run.long_run.as_ref().map_or(String::new(), |long| format!(" {}", in_the_long_run(run, long)));
     let baseline = report.runs.iter().find(is_compared).filter(|_| run.policy != BASELINE);
     let compared =
         baseline.map_or(String::new(), |other| format!("{BASELINE} {}, ", percent(other.hit_ratio)));
     Some(format!(
         "With {} of the memory fast, {} serves {} of misses from the fast tier ({compared}best possible {}), \
-         and the program runs {} times as long as with all memory fast.",
+         and the program runs {} times as long as with all memory fast.{long}",
         share(run.fast_bytes.0.min(run.footprint_bytes.0), run.footprint_bytes.0),
         run.policy,
         percent(run.hit_ratio),
@@ -50,26 +51,91 @@ pub(crate) fn answer(report: &Report) -> Option<String> {
     ))
 }
 
-/// Returns the notes needed to read the numbers right, one or two sentences each.
-pub(crate) fn notes(report: &Report) -> Vec<String> {
-    let input = &report.input;
-    let notes = [beats_oracle(report), lost_samples(report), failed_moves(report), footprint_fits(report)];
-    notes.into_iter().chain([scaled_by(input.scale, input.time_scale)]).flatten().collect()
+/// Says how fast a run is in the long run, and from when on that pays.
+fn in_the_long_run(run: &RunResult, long: &LongRun) -> String {
+    let pays = match long.pays_back_ns {
+        _ if run.policy == BASELINE || limits().contains(&run.policy.as_str()) => String::new(),
+        Some(time) => format!(", pays back after {time}"),
+        None if equal(long) => {
+            format!(", never pays back: it is as fast as {BASELINE}")
+        }
+        None => format!(", never pays back: {BASELINE} is faster"),
+    };
+    format!("Long run: {}x of all-fast{pays}.", factor(long.slowdown))
 }
 
-/// Describes the runs that `describe` accepts, in one list; `None` without any.
-fn named(report: &Report, describe: impl Fn(&RunResult) -> Option<String>) -> Option<String> {
-    let mut names: Vec<String> = report
-        .runs
-        .iter()
-        .filter_map(|run| Some(format!("{} ({})", run_name(run), describe(run)?)))
-        .collect();
+/// Returns whether a run of the asked length takes as long as under first-touch.
+fn equal(long: &LongRun) -> bool {
+    long.modelled_ns.0.abs_diff(long.first_touch_ns.0) as f64 <= 0.001 * long.first_touch_ns.0 as f64
+}
+
+/// Returns when a run pays back, for a table.
+pub(crate) fn payback(run: &RunResult, long: &LongRun) -> String {
+    match long.pays_back_ns {
+        _ if run.policy == BASELINE || limits().contains(&run.policy.as_str()) => "-".into(),
+        None => "never".into(),
+        Some(time) => time.to_string(),
+    }
+}
+
+/// Says how much of a long run was simulated, and at which times of the policies.
+fn rounds(report: &Report) -> Vec<String> {
+    let long = || report.runs.iter().filter_map(|run| Some((run, run.long_run.as_ref()?)));
+    let Some((_, first)) = long().next() else { return Vec::new() };
+    let policies = || long().filter(|(run, _)| !limits().contains(&run.policy.as_str()));
+    let counts = || long().map(|(_, long)| long.simulated);
+    let (least, most) = (counts().min().unwrap_or(0), counts().max().unwrap_or(0));
+    let simulated = if least == most { count(most) } else { format!("{} to {}", count(least), count(most)) };
+    let mut notes = vec![format!(
+        "{} replayed with state and placement kept: hits, slowdown and the columns behind them tell of the \
+         {simulated} simulated; long run is the time of the last ones, over all memory fast{}.",
+        counted(first.rounds, "round", "rounds"),
+        if most < first.rounds { ", from which the others are extrapolated" } else { "" },
+    )];
+    let changing = |long: &LongRun| !long.settled;
+    let names = list_of(policies().filter(|(_, long)| changing(long)).map(|(run, _)| run_name(run)));
+    notes.extend(names.map(|names| {
+        format!("Still changing from round to round when the simulation ended, so less certain: {names}.")
+    }));
+    let scaled = |(run, long): (&RunResult, &LongRun)| {
+        (run.time_scale > 1.0 && long.control_loop_ns.0 > 0)
+            .then(|| format!("{} by {:.1}, to {}", run.policy, run.time_scale, long.control_loop_ns))
+    };
+    let mut names: Vec<String> = policies().filter_map(scaled).collect();
+    names.dedup();
+    notes.extend(list_of(names.into_iter()).map(|names| {
+        format!(
+            "Times of policies were divided, because what is simulated holds less than three of their slowest \
+             control loops: {names}. All others are as in the policy's paper."
+        )
+    }));
+    notes
+}
+
+/// Returns the names as in a sentence, those beyond [`NAMED_RUNS`] as a number; `None` without any.
+fn list_of(names: impl Iterator<Item = String>) -> Option<String> {
+    let mut names: Vec<String> = names.collect();
     if names.len() > NAMED_RUNS {
         let more = format!("{} more", names.len() - NAMED_RUNS);
         names.truncate(NAMED_RUNS);
         names.push(more);
     }
     (!names.is_empty()).then(|| list(&names))
+}
+
+/// Returns the notes needed to read the numbers right, one or two sentences each.
+pub(crate) fn notes(report: &Report) -> Vec<String> {
+    let input = &report.input;
+    let notes = [beats_oracle(report), lost_samples(report), failed_moves(report), footprint_fits(report)];
+    let long = rounds(report);
+    // In a long run each policy has a scale of times of its own.
+    let scale = scaled_by(input.scale, input.time_scale).filter(|_| long.is_empty());
+    notes.into_iter().flatten().chain(long).chain(scale).collect()
+}
+
+/// Describes the runs that `describe` accepts, in one list; `None` without any.
+fn named(report: &Report, describe: impl Fn(&RunResult) -> Option<String>) -> Option<String> {
+    list_of(report.runs.iter().filter_map(|run| Some(format!("{} ({})", run_name(run), describe(run)?))))
 }
 
 fn beats_oracle(report: &Report) -> Option<String> {

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use comfy_table::{CellAlignment, ContentArrangement, LineStyle, Row, Table, TableStyle};
 use isotherm_core::Bytes;
 use isotherm_machine::MachineSummary;
-use isotherm_sim::{Report, RunResult};
+use isotherm_sim::{LongRun, Report, Round, RunResult};
 
 use crate::columns::{Column, cells, headings};
 use crate::facts;
@@ -33,8 +33,59 @@ pub(crate) const RUN: [Column<RunResult>; 17] = [
     }),
     ("failed moves", |run| count(facts::failures(run))),
 ];
+/// Columns of hits: of the whole run, of its last quarter, and of loads.
+const HITS: std::ops::Range<usize> = 2..5;
 /// First column that the terminal has no room for.
 const WIDE_COLUMNS: usize = 14;
+
+/// Columns that a run of several rounds has beside the others.
+pub(crate) const LONG: [Column<RunResult>; 2] = [
+    ("long run", |run| long(run).map_or("-".into(), |long| factor(long.slowdown))),
+    ("pays back", |run| long(run).map_or("-".into(), |long| facts::payback(run, long))),
+];
+
+/// A run, one of its rounds, and the round's number from 1.
+pub(crate) type Numbered<'a> = (&'a RunResult, u64, Round);
+
+/// Returns the columns of a round.
+pub(crate) fn round_columns<'a>() -> [Column<Numbered<'a>>; 8] {
+    [
+        ("policy", |(run, ..)| run.policy.clone()),
+        ("fast tier", |(run, ..)| shortened(&run.fast, 20)),
+        ("round", |(_, number, _)| number.to_string()),
+        ("time", |(.., round)| round.modelled_ns.to_string()),
+        ("slowdown", |(.., round)| format!("{:.3}", round.slowdown)),
+        ("hits", |(.., round)| percent(round.hit_ratio)),
+        ("promoted", |(.., round)| count(round.promotions)),
+        ("demoted", |(.., round)| count(round.demotions)),
+    ]
+}
+
+/// Returns a run's rounds with their numbers, at most `most`: the last one and, of the others, ever fewer.
+pub(crate) fn rounds(run: &RunResult, most: usize) -> impl Iterator<Item = Numbered<'_>> {
+    let each = long(run).map_or(&[][..], |long| &long.each);
+    let shown = move |number: usize| number == each.len() || each.len() <= most || number.is_power_of_two();
+    let numbered = each.iter().enumerate().map(|(index, &round)| (index + 1, round));
+    numbered.filter(move |&(number, _)| shown(number)).map(move |(number, round)| (run, number as u64, round))
+}
+
+fn long(run: &RunResult) -> Option<&LongRun> {
+    run.long_run.as_ref()
+}
+
+/// Returns the columns of a report's runs: all of them, or those that the terminal has room for.
+pub(crate) fn columns(report: &Report, all: bool) -> Vec<Column<RunResult>> {
+    let narrow = if all { RUN.len() } else { WIDE_COLUMNS };
+    if report.runs.iter().all(|run| run.long_run.is_none()) {
+        return RUN[..narrow].to_vec();
+    }
+    // The long run takes the place of the last quarter and of the loads.
+    let behind = if all { HITS.start + 1 } else { HITS.end };
+    [&RUN[..HITS.start], &LONG, &RUN[HITS.start..=HITS.start], &RUN[behind..narrow]].concat()
+}
+
+/// Rounds of the answer's run that the terminal lists at most.
+const ROUNDS: usize = 12;
 
 /// One line between header and runs, nothing else.
 const STYLE: TableStyle = TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─'));
@@ -63,9 +114,14 @@ pub fn table(report: &Report) -> String {
     if report.runs.is_empty() {
         return text + "no run\n";
     }
-    let columns = &RUN[..WIDE_COLUMNS];
-    let rows = report.runs.iter().map(|run| cells(columns, run));
-    let _ = writeln!(text, "\n{}", aligned(&headings(columns), rows, 2));
+    let columns = columns(report, false);
+    let rows = report.runs.iter().map(|run| cells(&columns, run));
+    let _ = writeln!(text, "\n{}", aligned(&headings(&columns), rows, 2));
+    if let Some(run) = facts::subject(report).filter(|run| run.long_run.is_some()) {
+        let columns = round_columns();
+        let rows = rounds(run, ROUNDS).map(|round| cells(&columns, &round));
+        let _ = writeln!(text, "{}", aligned(&headings(&columns), rows, 2));
+    }
     text.extend(facts::answer(report).into_iter().chain(facts::notes(report)).map(|note| noted(&note)));
     text
 }

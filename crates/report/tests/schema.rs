@@ -19,6 +19,8 @@ const DOCUMENTED: Documented = Documented {
         "machine",
         "number",
         "run",
+        "long_run",
+        "round",
         "failed_moves",
         "charges",
         "interval",
@@ -36,6 +38,12 @@ fn serialised() -> Value {
 #[test]
 fn the_output_fits_its_schema() {
     assert_eq!(problems(&serialised()), Vec::<String>::new());
+}
+
+#[test]
+fn a_long_run_fits_its_schema() {
+    let value = serde_json::from_str(&json(&support::long_report())).expect("the output is JSON");
+    assert_eq!(problems(&value), Vec::<String>::new());
 }
 
 #[test]

@@ -14,6 +14,6 @@ pub(crate) fn replay_bound(replay: &Replay<'_>, bound: Bound, fast: Pages) -> Fi
         Bound::AllSlow => replay.fixed(false),
         Bound::Oracle => replay.placed(OraclePlacement::new(replay.ranks(), replay.stream.pages.len(), fast)),
         Bound::Soar => soar::run(replay, fast),
-        Bound::Belady => replay.placed(&replay.belady(fast)),
+        Bound::Belady => replay.placed(replay.belady(fast).placement()),
     }
 }

@@ -105,51 +105,97 @@ impl Locator for OraclePlacement<'_> {
     }
 }
 
-/// The accesses that MIN with bypass hits: one bit each.
+/// The accesses of each round that MIN with bypass hits: one bit each.
 pub(crate) struct Belady {
+    /// The first round, and in a run of several the second, which every later one repeats.
+    rounds: Vec<BeladyRound>,
+}
+
+struct BeladyRound {
     hits: Vec<u64>,
-    pub(crate) total: u64,
+    total: u64,
 }
 
 impl Belady {
-    /// Replays MIN with `fast` fast pages. `next_uses` is [`next_uses`] of the stream.
-    pub(crate) fn new(stream: &Stream, next_uses: &[u32], fast: Pages) -> Self {
-        let mut hits = vec![0u64; stream.accesses.len().div_ceil(64)];
-        let mut total = 0;
+    /// Replays MIN with `fast` fast pages, once or, if the stream `repeats`, twice: the next use of an access
+    /// may then lie in the round after.
+    pub(crate) fn new(stream: &Stream, uses: &NextUses, fast: Pages, repeats: bool) -> Self {
+        let length = stream.accesses.len() as u64;
         // Next use of each page while it is in the fast tier; 0 otherwise, since no next use is 0.
-        let mut resident = vec![0u32; stream.pages.len()];
+        let mut resident = vec![0u64; stream.pages.len()];
         let mut seen = vec![false; stream.pages.len()];
-        let mut latest: BinaryHeap<(u32, u32)> = BinaryHeap::new();
+        let mut latest: BinaryHeap<(u64, u32)> = BinaryHeap::new();
         let mut count = 0;
-        for (index, (access, &next)) in stream.accesses.iter().zip(next_uses).enumerate() {
-            let page = access.page as usize;
-            let was_resident = resident[page] != 0;
-            let fresh = !std::mem::replace(&mut seen[page], true);
-            if fast.0 > 0 && (was_resident || fresh) {
-                hits[index / 64] |= 1 << (index % 64);
-                total += 1;
+        let mut replay = |round: u64| {
+            let start = round * length;
+            let (mut hits, mut total) = (vec![0u64; stream.accesses.len().div_ceil(64)], 0);
+            for (index, (access, &next)) in stream.accesses.iter().zip(&uses.next).enumerate() {
+                let page = access.page as usize;
+                let was_resident = resident[page] != 0;
+                let fresh = !std::mem::replace(&mut seen[page], true);
+                if fast.0 > 0 && (was_resident || fresh) {
+                    hits[index / 64] |= 1 << (index % 64);
+                    total += 1;
+                }
+                let next = match next {
+                    NEVER if repeats => start + length + u64::from(uses.first[page]),
+                    NEVER => {
+                        count -= u64::from(was_resident);
+                        resident[page] = 0;
+                        continue;
+                    }
+                    next => start + u64::from(next),
+                };
+                resident[page] = next;
+                count += u64::from(!was_resident);
+                latest.push((next, access.page));
+                if count > fast.0 {
+                    evict_latest(&mut latest, &mut resident);
+                    count -= 1;
+                }
+                if latest.len() > 2 * resident.len() + 1024 {
+                    latest.retain(|&(next, page)| resident[page as usize] == next);
+                }
             }
-            if next == NEVER {
-                count -= u64::from(was_resident);
-                resident[page] = 0;
-                continue;
-            }
-            resident[page] = next;
-            count += u64::from(!was_resident);
-            latest.push((next, access.page));
-            if count > fast.0 {
-                evict_latest(&mut latest, &mut resident);
-                count -= 1;
-            }
-            if latest.len() > 2 * resident.len() + 1024 {
-                latest.retain(|&(next, page)| resident[page as usize] == next);
-            }
-        }
-        Self { hits, total }
+            BeladyRound { hits, total }
+        };
+        Self { rounds: (0..1 + u64::from(repeats)).map(&mut replay).collect() }
+    }
+
+    /// Returns the hits of the first `rounds` rounds.
+    pub(crate) fn hits(&self, rounds: u64) -> u64 {
+        let later = self.rounds.last().map_or(0, |round| round.total);
+        self.rounds[0].total + later * (rounds - 1)
+    }
+
+    /// Returns the placement that has these hits, before the first access.
+    pub(crate) fn placement(&self) -> BeladyPlacement<'_> {
+        BeladyPlacement { rounds: &self.rounds }
     }
 }
 
-fn evict_latest(latest: &mut BinaryHeap<(u32, u32)>, resident: &mut [u32]) {
+/// Serves each access from where MIN with bypass has its page.
+pub(crate) struct BeladyPlacement<'a> {
+    /// The rounds from the current one on.
+    rounds: &'a [BeladyRound],
+}
+
+impl Locator for BeladyPlacement<'_> {
+    #[inline]
+    fn serve(&mut self, index: usize, _page: u32) -> u8 {
+        u8::from(self.rounds[0].hits[index / 64] & 1 << (index % 64) == 0)
+    }
+
+    fn rewind(&mut self) {
+        if let [_, later @ ..] = self.rounds
+            && !later.is_empty()
+        {
+            self.rounds = later;
+        }
+    }
+}
+
+fn evict_latest(latest: &mut BinaryHeap<(u64, u32)>, resident: &mut [u64]) {
     while let Some((next, page)) = latest.pop() {
         if resident[page as usize] == next {
             resident[page as usize] = 0;
@@ -158,24 +204,27 @@ fn evict_latest(latest: &mut BinaryHeap<(u32, u32)>, resident: &mut [u32]) {
     }
 }
 
-impl Locator for &Belady {
-    #[inline]
-    fn serve(&mut self, index: usize, _page: u32) -> u8 {
-        u8::from(self.hits[index / 64] & 1 << (index % 64) == 0)
-    }
-}
-
 /// Next use of a page that is not used again.
 const NEVER: u32 = u32::MAX;
 
-/// Returns the index of the next access to the same page, for each access.
-pub(crate) fn next_uses(stream: &Stream) -> Vec<u32> {
-    let mut next = vec![NEVER; stream.pages.len()];
-    let mut uses = vec![NEVER; stream.accesses.len()];
-    for (index, access) in stream.accesses.iter().enumerate().rev() {
-        uses[index] = std::mem::replace(&mut next[access.page as usize], index as u32);
+/// When pages are used.
+#[derive(Debug)]
+pub(crate) struct NextUses {
+    /// The index of the next access to the same page, for each access.
+    next: Vec<u32>,
+    /// The index of the first access to each page.
+    first: Vec<u32>,
+}
+
+impl NextUses {
+    pub(crate) fn of(stream: &Stream) -> Self {
+        let mut first = vec![NEVER; stream.pages.len()];
+        let mut next = vec![NEVER; stream.accesses.len()];
+        for (index, access) in stream.accesses.iter().enumerate().rev() {
+            next[index] = std::mem::replace(&mut first[access.page as usize], index as u32);
+        }
+        Self { next, first }
     }
-    uses
 }
 
 #[cfg(test)]
@@ -195,7 +244,7 @@ mod tests {
 
     fn belady(pages: &[u32], fast: u64) -> u64 {
         let stream = stream(pages);
-        Belady::new(&stream, &next_uses(&stream), Pages(fast)).total
+        Belady::new(&stream, &NextUses::of(&stream), Pages(fast), false).hits(1)
     }
 
     /// Returns the most hits that any choice of pages to keep, made access by access, can reach.
@@ -221,6 +270,23 @@ mod tests {
     }
 
     #[test]
+    fn in_later_rounds_belady_keeps_what_the_next_round_uses_first() {
+        let stream = stream(&[0, 1, 2, 3]);
+        let belady = Belady::new(&stream, &NextUses::of(&stream), Pages(2), true);
+        // Each page's first access is a hit. Then the tier holds pages 0 and 1 of the next round.
+        assert_eq!((belady.hits(1), belady.hits(2), belady.hits(11)), (4, 6, 24));
+        let once = Belady::new(&stream, &NextUses::of(&stream), Pages(2), false);
+        assert_eq!(once.hits(1), 4);
+        let mut placement = belady.placement();
+        let mut round = || {
+            let tiers = [0, 1, 2, 3].map(|index| placement.serve(index, 0));
+            placement.rewind();
+            tiers
+        };
+        assert_eq!([round(), round(), round()], [[0; 4], [0, 0, 1, 1], [0, 0, 1, 1]]);
+    }
+
+    #[test]
     fn the_oracle_takes_the_top_of_each_interval() {
         let stream = stream(&[0, 0, 1, 2, 1, 1, 2, 0]);
         let ranks = IntervalRanks::with_length(&stream, 4, false);
@@ -234,6 +300,15 @@ mod tests {
         #[test]
         fn belady_equals_exhaustive_search(pages in prop::collection::vec(0u32..4, 1..8), fast in 0u32..4) {
             prop_assert_eq!(belady(&pages, u64::from(fast)), exhaustive(&pages, 0, 0, fast));
+        }
+
+        #[test]
+        fn rounds_of_belady_are_belady_of_the_stream_repeated(
+            pages in prop::collection::vec(0u32..8, 1..40), fast in 0u64..8, rounds in 1u64..6
+        ) {
+            let once = stream(&pages);
+            let repeated = Belady::new(&once, &NextUses::of(&once), Pages(fast), true);
+            prop_assert_eq!(repeated.hits(rounds), belady(&pages.repeat(rounds as usize), fast));
         }
     }
 }

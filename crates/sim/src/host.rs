@@ -13,6 +13,7 @@ use isotherm_machine::{Costs, DeviceProfile, LINE_BYTES, Profile, transfer_time}
 use isotherm_neoprof::Parameters;
 
 use crate::device::{self, Devices};
+use crate::long::Rounds;
 use crate::lru::Pass;
 use crate::page_table::PageTable;
 use crate::page_walk::PAGES_PER_TABLE;
@@ -64,6 +65,8 @@ pub(crate) struct SimHost<'a> {
     gauges: Vec<Gauge>,
     /// Pages moved since the last shootdown.
     unflushed: Vec<PageId>,
+    /// The rounds of a long run.
+    pub(crate) rounds: Option<Rounds>,
 }
 
 impl<'a> SimHost<'a> {
@@ -94,6 +97,7 @@ impl<'a> SimHost<'a> {
             last_delivery: Nanos(0),
             gauges: Vec::new(),
             unflushed: Vec::new(),
+            rounds: None,
         }
     }
 
@@ -110,7 +114,18 @@ impl<'a> SimHost<'a> {
     fn run_block(&mut self) -> bool {
         let running = self.processor.run_block();
         self.note_intervals();
+        if running && self.processor.ended() {
+            self.end_round();
+        }
         running
+    }
+
+    fn end_round(&mut self) {
+        let Migrations { promotions, demotions, .. } = self.migrations;
+        let (now, hits) = (self.processor.now(), self.processor.hits());
+        if self.rounds.as_mut().is_some_and(|rounds| rounds.end(now, hits, (promotions, demotions))) {
+            self.processor.rewind();
+        }
     }
 
     fn note_intervals(&mut self) {

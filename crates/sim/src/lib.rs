@@ -38,6 +38,7 @@ mod experiment;
 mod fast_size;
 mod faults;
 mod host;
+mod long;
 mod lru;
 mod memory;
 mod pace;
@@ -62,12 +63,15 @@ pub use criticality::{
 pub use error::SimulateError;
 pub use experiment::{Experiment, INTERVALS, Input};
 pub use fast_size::FastSize;
+pub use long::Length;
 pub use memory::{ACCESS_MEMORY, replay_memory};
-pub use result::{Charges, FailedMoves, Heatmap, InputSummary, Interval, Region, Report, RunResult};
-pub use simulate::simulate;
+pub use result::{
+    Charges, FailedMoves, Heatmap, InputSummary, Interval, LongRun, Region, Report, Round, RunResult,
+};
+pub use simulate::{simulate, simulate_long};
 pub use size::{
-    FullRun, Knee, Outcome, Point, PolicySize, Recommended, Sampling, SizeExperiment, SizeReport, SizedInput,
-    size,
+    FullRun, Knee, Outcome, Point, PolicySize, Recommended, RunLength, Sampling, SizeExperiment, SizeReport,
+    SizedInput, size,
 };
 pub use stream::{Access, MAX_ACCESSES, Stream, StreamBuilder, StreamError};
 pub use summary::NamedRange;

@@ -25,6 +25,9 @@ pub(crate) trait Locator {
     fn stalled(&mut self, _page: u32, _store: bool, _stall: u64) {}
 
     fn interval(&mut self, _first_access: usize) {}
+
+    /// Ends a round: the next access is the stream's first.
+    fn rewind(&mut self) {}
 }
 
 /// The page table of the simulated machine, one byte per page.

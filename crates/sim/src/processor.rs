@@ -33,6 +33,8 @@ pub(crate) struct Processor<'a, L> {
     /// Thread that did the last task work.
     task_thread: usize,
     next: usize,
+    /// Whether the stream begins again at its end.
+    repeats: bool,
     interval_length: usize,
     /// Hits, loads and load hits before the current interval.
     before: [u64; 3],
@@ -65,13 +67,30 @@ impl<'a, L: Locator> Processor<'a, L> {
             lock_hold: profile.costs.lock_hold.0 * 1000,
             task_thread: 0,
             next: 0,
+            repeats: false,
             interval_length: interval_length.max(1),
             before: [0; 3],
         }
     }
 
+    /// Lets the stream begin again at its end, by [`Self::rewind`].
+    pub(crate) fn repeating(self) -> Self {
+        Self { repeats: true, ..self }
+    }
+
+    /// Begins another round over the stream, with everything else as it is.
+    pub(crate) fn rewind(&mut self) {
+        self.next = 0;
+        self.locator.rewind();
+    }
+
     pub(crate) fn now(&self) -> Nanos {
         Nanos(self.cores.now() / 1000)
+    }
+
+    /// Returns the accesses so far that the fast tier served.
+    pub(crate) fn hits(&self) -> u64 {
+        self.cores.tiers[0].loads() + self.cores.tiers[0].stores()
     }
 
     pub(crate) fn ended(&self) -> bool {
@@ -204,7 +223,7 @@ impl<'a, L: Locator> Processor<'a, L> {
     fn end_interval(&mut self) {
         let tiers = &self.cores.tiers;
         let loads = tiers.iter().map(Tier::loads).sum();
-        let after = [tiers[0].loads() + tiers[0].stores(), loads, tiers[0].loads()];
+        let after = [self.hits(), loads, tiers[0].loads()];
         let [hits, loads, load_hits] = std::array::from_fn(|index| after[index] - self.before[index]);
         let accesses = ((self.next - 1) % self.interval_length + 1) as u64;
         let counts = Interval { end_ns: self.now(), accesses, hits, loads, load_hits, ..Interval::default() };
@@ -257,8 +276,10 @@ impl<'a, L: Locator> Processor<'a, L> {
     /// Returns whether an access of the next `duration` picoseconds, at the current rate, stores to the page.
     pub(crate) fn stores_within(&self, page: PageId, duration: u64) -> bool {
         let accesses = (duration * BLOCK as u64).checked_div(self.cores.block_time()).unwrap_or(0) as usize;
-        let end = self.next.saturating_add(accesses).min(self.stream.accesses.len());
-        self.stream.accesses[self.next..end].iter().any(|access| access.page == page.0 && access.store != 0)
+        let (before, behind) = self.stream.accesses.split_at(self.next);
+        let again = if self.repeats { before } else { &[] };
+        let mut next = behind.iter().chain(again).take(accesses);
+        next.any(|access| access.page == page.0 && access.store != 0)
     }
 
     /// Interrupts every running thread for `duration` picoseconds each.

@@ -2,13 +2,14 @@
 
 use std::sync::OnceLock;
 
-use isotherm_core::parameters::Scale;
+use isotherm_core::parameters::{Parameters, Scale};
 use isotherm_core::{Allocation, Bytes, Counters, EngineError, EngineStatistics, Nanos, Pages, Policy};
 use isotherm_machine::{MAX_TIERS, Profile, Walks};
 use isotherm_policies::Setup;
 
-use crate::bounds::{Belady, IntervalRanks, next_uses};
+use crate::bounds::{Belady, IntervalRanks, NextUses};
 use crate::host::SimHost;
+use crate::long::{Long, Rounds, Scaled};
 use crate::page_table::{Locator, PageTable};
 use crate::processor::Processor;
 use crate::sampler::Sampler;
@@ -26,9 +27,11 @@ pub(crate) struct Replay<'a> {
     pub(crate) seed: u64,
     pub(crate) scale: Scale,
     pub(crate) interval_length: usize,
+    /// The rounds of a long run; `None` for a single replay.
+    pub(crate) long: Option<Long>,
     /// Computed for the first bound that needs them.
     ranks: OnceLock<IntervalRanks>,
-    next_uses: OnceLock<Vec<u32>>,
+    next_uses: OnceLock<NextUses>,
 }
 
 pub(crate) struct Finished {
@@ -39,10 +42,11 @@ pub(crate) struct Finished {
     pub(crate) charges: Charges,
     pub(crate) walks: Walks,
     pub(crate) throttled: u64,
+    pub(crate) rounds: Option<Rounds>,
 }
 
 impl Finished {
-    pub(crate) fn of<L: Locator>(processor: &Processor<'_, L>) -> Self {
+    pub(crate) fn of<L: Locator>(processor: &Processor<'_, L>, rounds: Option<Rounds>) -> Self {
         let mut counters = Counters::default();
         processor.cores.counters(&mut counters);
         Self {
@@ -53,6 +57,7 @@ impl Finished {
             charges: processor.charges,
             walks: processor.cores.walks(),
             throttled: processor.sampler.throttled(),
+            rounds,
         }
     }
 }
@@ -77,7 +82,33 @@ impl<'a> Replay<'a> {
         }
         let interval_length = stream.accesses.len().div_ceil(intervals.max(1)).max(1);
         let (ranks, next_uses) = (OnceLock::new(), OnceLock::new());
-        Ok(Self { stream, profile, ranges, seed, scale, interval_length, ranks, next_uses })
+        Ok(Self { stream, profile, ranges, seed, scale, interval_length, long: None, ranks, next_uses })
+    }
+
+    /// Scales a policy's parameters for the run.
+    ///
+    /// # Errors
+    /// A long run that is too short for the policy.
+    pub(crate) fn scaled(&self, parameters: &Parameters) -> Result<Scaled, SimulateError> {
+        if let Some(long) = &self.long {
+            return long.scaled(parameters, self.scale);
+        }
+        let mut parameters = parameters.clone();
+        parameters.scale(self.scale);
+        Ok(Scaled { parameters, times: self.scale.time, control_loop: Nanos(0) })
+    }
+
+    /// Starts to count rounds, with a policy's slowest control loop.
+    fn rounds(&self, control_loop: Option<Nanos>) -> Option<Rounds> {
+        let size = (self.stream.accesses.len(), self.stream.pages.len());
+        self.long.map(|long| Rounds::new(long, size, control_loop))
+    }
+
+    /// Returns the intervals that one of a policy's timeline spans: in a run of many rounds more than one, so
+    /// that all rounds together have hardly more than one replay.
+    pub(crate) fn intervals_merged(&self) -> usize {
+        let most = self.long.map_or(1, |long| usize::try_from(long.most).unwrap_or(usize::MAX));
+        most.min(self.stream.accesses.len().div_ceil(self.interval_length))
     }
 
     pub(crate) fn ranks(&self) -> &IntervalRanks {
@@ -85,15 +116,21 @@ impl<'a> Replay<'a> {
     }
 
     pub(crate) fn belady(&self, fast: Pages) -> Belady {
-        Belady::new(self.stream, self.next_uses.get_or_init(|| next_uses(self.stream)), fast)
+        let uses = self.next_uses.get_or_init(|| NextUses::of(self.stream));
+        Belady::new(self.stream, uses, fast, self.long.is_some())
     }
 
     pub(crate) fn processor<L: Locator>(&self, locator: L) -> Processor<'a, L> {
+        self.processor_with(locator, self.interval_length)
+    }
+
+    fn processor_with<L: Locator>(&self, locator: L, interval_length: usize) -> Processor<'a, L> {
         // The ring's samples, too, stand for the whole footprint.
         let ring = (self.profile.costs.ring_samples as f64 / self.scale.footprint) as u64;
         let sampler = Sampler::new(ring.max(MIN_RING), self.seed, &self.profile.costs);
         let scale = self.scale.footprint;
-        Processor::new(self.stream, self.profile, locator, self.interval_length, sampler, scale)
+        let processor = Processor::new(self.stream, self.profile, locator, interval_length, sampler, scale);
+        if self.long.is_some() { processor.repeating() } else { processor }
     }
 
     /// Returns the tiers' sizes: the fast one as asked, the last for all pages, the others by the profile.
@@ -117,9 +154,15 @@ impl<'a> Replay<'a> {
     }
 
     pub(crate) fn placed<L: Locator>(&self, locator: L) -> Finished {
-        let mut processor = self.processor(locator);
-        while processor.run_block() {}
-        Finished::of(&processor)
+        let (mut processor, mut rounds) = (self.processor(locator), self.rounds(None));
+        loop {
+            while processor.run_block() {}
+            let (now, hits) = (processor.now(), processor.hits());
+            if !rounds.as_mut().is_some_and(|rounds| rounds.end(now, hits, (0, 0))) {
+                return Finished::of(&processor, rounds);
+            }
+            processor.rewind();
+        }
     }
 
     /// Replays with every page in the first or in the last tier.
@@ -131,11 +174,13 @@ impl<'a> Replay<'a> {
         self.placed(PageTable::new(pages, capacity, 0.0, Allocation::FastFirst))
     }
 
-    /// Replays under a policy with `fast` pages in the first tier; returns the host as the policy left it.
+    /// Replays under a policy, whose slowest control loop is given, with `fast` pages in the first tier;
+    /// returns the host as the policy left it.
     pub(crate) fn policy(
         &self,
         fast: Pages,
         policy: &mut dyn Policy,
+        control_loop: Nanos,
     ) -> Result<(SimHost<'a>, EngineStatistics), EngineError> {
         let reserve = self.profile.costs.reserve;
         let allocation = policy.allocation();
@@ -145,7 +190,8 @@ impl<'a> Replay<'a> {
             let gib_per_page = page_size.bytes().0 as f64 * self.scale.footprint / f64::from(1 << 30);
             table = table.with_lists(gib_per_page);
         }
-        let mut processor = self.processor(table);
+        let interval_length = self.interval_length * self.intervals_merged();
+        let mut processor = self.processor_with(table, interval_length);
         processor.sampler.set_record(policy.record());
         let mut host = SimHost::new(
             processor,
@@ -154,6 +200,7 @@ impl<'a> Replay<'a> {
             policy.migration_context(),
             self.scale.footprint,
         );
+        host.rounds = self.rounds(Some(control_loop));
         let statistics = isotherm_core::run(&mut host, policy, |host, policy| {
             host.note_gauges(|gauges| policy.gauges(gauges));
         })?;

@@ -207,6 +207,51 @@ pub struct RunResult {
     pub wall_s: f64,
     /// The run over time.
     pub timeline: Vec<Interval>,
+    /// The run as one of many rounds; `None` for a single replay. The fields above tell of the rounds that
+    /// were simulated.
+    pub long_run: Option<LongRun>,
+}
+
+/// A run of several rounds over the input.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct LongRun {
+    /// Rounds asked for.
+    pub rounds: u64,
+    /// The first of them, which were simulated.
+    pub simulated: u64,
+    /// Whether rounds no longer changed.
+    pub settled: bool,
+    /// The policy's slowest control loop in force; 0 without one.
+    pub control_loop_ns: Nanos,
+    /// Time of a round in the long run: the mean of the last that were simulated.
+    pub round_ns: Nanos,
+    /// The same over that of a round with all memory fast.
+    pub slowdown: f64,
+    /// Share of accesses that the fast tier serves in the long run.
+    pub hit_ratio: f64,
+    /// Time of all rounds asked for; those not simulated take `round_ns`.
+    pub modelled_ns: Nanos,
+    /// The same under first-touch.
+    pub first_touch_ns: Nanos,
+    /// Length of a run from which on the policy is ahead of first-touch; `None` for never.
+    pub pays_back_ns: Option<Nanos>,
+    /// The rounds that were simulated.
+    pub each: Vec<Round>,
+}
+
+/// One round of a run.
+#[derive(Debug, Clone, Copy, Default, Serialize)]
+pub struct Round {
+    /// Its modelled time.
+    pub modelled_ns: Nanos,
+    /// The same over that of a round with all memory fast.
+    pub slowdown: f64,
+    /// Share of its accesses that the fast tier served.
+    pub hit_ratio: f64,
+    /// Pages promoted in it.
+    pub promotions: u64,
+    /// Pages demoted in it.
+    pub demotions: u64,
 }
 
 /// One interval of a run: a fixed number of accesses.
@@ -232,4 +277,24 @@ pub struct Interval {
     pub samples: u64,
     /// Gauges of the policy at its end, such as `hot-threshold`.
     pub gauges: BTreeMap<&'static str, f64>,
+}
+
+impl Interval {
+    /// Merges neighbours: adds counts, keeps times and gauges at the end.
+    pub fn merged(neighbours: &[Self]) -> Self {
+        let sum = |part: fn(&Self) -> u64| neighbours.iter().map(part).sum();
+        let last = neighbours.last();
+        Self {
+            end_ns: last.map_or(Nanos(0), |interval| interval.end_ns),
+            accesses: sum(|interval| interval.accesses),
+            hits: sum(|interval| interval.hits),
+            loads: sum(|interval| interval.loads),
+            load_hits: sum(|interval| interval.load_hits),
+            oracle_hits: sum(|interval| interval.oracle_hits),
+            promotions: sum(|interval| interval.promotions),
+            demotions: sum(|interval| interval.demotions),
+            samples: sum(|interval| interval.samples),
+            gauges: last.map(|interval| interval.gauges.clone()).unwrap_or_default(),
+        }
+    }
 }

@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use isotherm_core::Pages;
 use isotherm_core::parameters::Parameters;
+use isotherm_policies::registry::BASELINE;
 use isotherm_policies::{Bound, Entry, Kind};
 use rayon::prelude::*;
 
@@ -11,7 +12,8 @@ use crate::bounds::{Belady, IntervalRanks};
 use crate::error::SimulateError;
 use crate::experiment::{Experiment, Input};
 use crate::fast_size::FastSize;
-use crate::result::{Report, RunResult};
+use crate::long::{Length, pays_back};
+use crate::result::{Interval, LongRun, Report, RunResult};
 use crate::testbed::{Testbed, ratios};
 
 /// A testbed with a fast tier of one size, and the bounds' hits there.
@@ -22,6 +24,8 @@ struct Sized<'a> {
     oracle_hits: Vec<u64>,
     oracle_load_hits: Vec<u64>,
     belady: Belady,
+    /// In a long run: the same under first-touch.
+    first_touch: Option<RunResult>,
 }
 
 /// Replays the input under every policy at every size. Calls `done` after each run, from any thread.
@@ -33,20 +37,49 @@ pub fn simulate(
     experiment: &Experiment<'_>,
     done: &(dyn Fn() + Sync),
 ) -> Result<Report, SimulateError> {
-    let stream = &input.stream;
-    let testbed = &Testbed::new(input, experiment)?;
-    let replay = &testbed.replay;
+    run(&Testbed::new(input, experiment)?, input, experiment, done)
+}
+
+/// Replays the input round after round, likewise, until rounds no longer change or so much is replayed, and
+/// says when each policy pays back.
+///
+/// # Errors
+/// As [`simulate`], or an input or length that is too short for rounds of it or for a policy.
+pub fn simulate_long(
+    input: &Input,
+    experiment: &Experiment<'_>,
+    length: Length,
+    done: &(dyn Fn() + Sync),
+) -> Result<Report, SimulateError> {
+    run(&Testbed::new(input, experiment)?.lengthened(length)?, input, experiment, done)
+}
+
+fn run(
+    testbed: &Testbed<'_>,
+    input: &Input,
+    experiment: &Experiment<'_>,
+    done: &(dyn Fn() + Sync),
+) -> Result<Report, SimulateError> {
+    let (stream, replay) = (&input.stream, &testbed.replay);
+    // What is too short is found before the work.
+    experiment.policies.iter().try_for_each(|(_, parameters)| replay.scaled(parameters).map(drop))?;
     let fast = experiment.sizes.iter().map(|size| size.pages(stream)).collect::<Result<Vec<_>, _>>()?;
     let load_ranks = IntervalRanks::new(stream, replay.interval_length, true);
-    let sized = |(size, &fast)| Sized {
-        testbed,
-        size,
-        fast,
-        oracle_hits: replay.ranks().hits(stream, fast, replay.interval_length),
-        oracle_load_hits: load_ranks.hits(stream, fast, replay.interval_length),
-        belady: replay.belady(fast),
+    let first_touch = isotherm_policies::find(BASELINE).ok().filter(|_| replay.long.is_some());
+    let sized = |(size, &fast)| -> Result<_, SimulateError> {
+        Ok(Sized {
+            testbed,
+            size,
+            fast,
+            oracle_hits: replay.ranks().hits(stream, fast, replay.interval_length),
+            oracle_load_hits: load_ranks.hits(stream, fast, replay.interval_length),
+            belady: replay.belady(fast),
+            first_touch: first_touch
+                .map(|entry| testbed.run(entry, &entry.parameters(), fast))
+                .transpose()?,
+        })
     };
-    let sized: Vec<Sized<'_>> = experiment.sizes.par_iter().zip(&fast).map(sized).collect();
+    let sized = experiment.sizes.par_iter().zip(&fast).map(sized).collect::<Result<Vec<Sized<'_>>, _>>()?;
     let jobs: Vec<_> = sized
         .iter()
         .flat_map(|sized| experiment.policies.iter().map(move |policy| (sized, policy)))
@@ -68,30 +101,56 @@ pub fn simulate(
 impl Sized<'_> {
     fn run(&self, entry: &Entry, parameters: &Parameters) -> Result<RunResult, SimulateError> {
         let start = Instant::now();
+        let known = self.first_touch.as_ref().filter(|run| run.policy == entry.name);
         let mut result = match entry.kind {
+            _ if known.is_some() => known.cloned().unwrap_or_default(),
             Kind::Bound(Bound::Belady) => {
-                let finished = self.testbed.replay.placed(&self.belady);
-                self.testbed.result(entry, parameters, self.fast, &finished)
+                let finished = self.testbed.replay.placed(self.belady.placement());
+                let scaled = self.testbed.replay.scaled(parameters)?;
+                self.testbed.result(entry, scaled, self.fast, &finished)
             }
             _ => self.testbed.run(entry, parameters, self.fast)?,
         };
-        self.add_bounds(&mut result, matches!(entry.kind, Kind::Policy(_)));
+        let policy = matches!(entry.kind, Kind::Policy(_));
+        self.add_bounds(&mut result, policy);
+        if let (Some(run), Some(first_touch)) = (&mut result.long_run, self.first_touch()) {
+            run.first_touch_ns = first_touch.after(run.rounds);
+            let limit = matches!(entry.kind, Kind::Bound(bound) if bound.is_limit());
+            run.pays_back_ns = pays_back(run, first_touch).filter(|_| !limit);
+            result.timeline = condensed(&result.timeline, self.testbed.intervals());
+        }
         result.fast = self.size.text.clone();
-        result.wall_s = start.elapsed().as_secs_f64();
+        result.wall_s = known.map_or(0.0, |run| run.wall_s) + start.elapsed().as_secs_f64();
         Ok(result)
     }
 
+    fn first_touch(&self) -> Option<&LongRun> {
+        self.first_touch.as_ref()?.long_run.as_ref()
+    }
+
     fn add_bounds(&self, result: &mut RunResult, policy: bool) {
+        let rounds = result.long_run.as_ref().map_or(1, |run| run.simulated);
+        let each = if policy { self.testbed.replay.intervals_merged() } else { 1 };
+        let repeated = |hits: &[u64]| {
+            let round: Vec<u64> = hits.chunks(each).map(|hits| hits.iter().sum()).collect();
+            round.repeat(rounds as usize)
+        };
+        let (oracle_hits, oracle_load_hits) = (repeated(&self.oracle_hits), repeated(&self.oracle_load_hits));
         let accesses = result.timeline.iter().map(|interval| interval.accesses);
         let loads = result.timeline.iter().map(|interval| interval.loads);
         (result.oracle_hit_ratio, result.oracle_final_hit_ratio) =
-            ratios(self.oracle_hits.iter().copied(), accesses);
+            ratios(oracle_hits.iter().copied(), accesses);
         (result.oracle_load_hit_ratio, result.oracle_final_load_hit_ratio) =
-            ratios(self.oracle_load_hits.iter().copied(), loads);
-        result.belady_hit_ratio = self.belady.total as f64 / result.accesses as f64;
+            ratios(oracle_load_hits.iter().copied(), loads);
+        result.belady_hit_ratio = self.belady.hits(rounds) as f64 / result.accesses as f64;
         result.beats_oracle = policy && result.hit_ratio > result.oracle_hit_ratio;
-        for (interval, &hits) in result.timeline.iter_mut().zip(&self.oracle_hits) {
+        for (interval, &hits) in result.timeline.iter_mut().zip(&oracle_hits) {
             interval.oracle_hits = hits;
         }
     }
+}
+
+/// Merges neighbours so that at most `most` intervals are left.
+fn condensed(timeline: &[Interval], most: usize) -> Vec<Interval> {
+    timeline.chunks(timeline.len().div_ceil(most.max(1)).max(1)).map(Interval::merged).collect()
 }

@@ -9,8 +9,9 @@ use isotherm_policies::{Entry, Kind};
 use crate::bound_replay::replay_bound;
 use crate::error::SimulateError;
 use crate::experiment::{Experiment, Input};
+use crate::long::{Length, Long, Scaled};
 use crate::replay::{Finished, Replay};
-use crate::result::RunResult;
+use crate::result::{LongRun, RunResult};
 
 /// An input on a machine, with the time that it takes with all memory fast.
 #[derive(Debug)]
@@ -18,8 +19,10 @@ pub struct Testbed<'a> {
     input: &'a Input,
     experiment: &'a Experiment<'a>,
     pub(crate) replay: Replay<'a>,
-    /// Time with all memory fast, and the end of each interval in it.
+    /// Time of a replay with all memory fast, and the end of each interval in it.
     all_fast: (Nanos, Vec<Nanos>),
+    /// A long run with all memory fast.
+    all_fast_long: Option<LongRun>,
 }
 
 impl<'a> Testbed<'a> {
@@ -33,7 +36,23 @@ impl<'a> Testbed<'a> {
         let replay = Replay::new(&input.stream, &input.ranges, profile, scale, seed, intervals)?;
         let finished = replay.fixed(true);
         let ends = finished.intervals.iter().map(|interval| interval.end_ns).collect();
-        Ok(Self { input, experiment, replay, all_fast: (finished.end, ends) })
+        Ok(Self { input, experiment, replay, all_fast: (finished.end, ends), all_fast_long: None })
+    }
+
+    /// Makes each run one of several rounds.
+    ///
+    /// # Errors
+    /// Rounds that are too short for the model, or less time than one takes.
+    pub(crate) fn lengthened(self, length: Length) -> Result<Self, SimulateError> {
+        let Self { mut replay, all_fast, .. } = self;
+        replay.long = Some(Long::new(length, replay.stream.accesses.len() as u64, all_fast.0)?);
+        let all_fast_long = replay.fixed(true).rounds.map(|rounds| rounds.result(None));
+        Ok(Self { replay, all_fast, all_fast_long, ..self })
+    }
+
+    /// Returns the number of intervals of the timeline asked for.
+    pub(crate) fn intervals(&self) -> usize {
+        self.experiment.intervals
     }
 
     /// Returns the end of each interval of the timeline with all memory fast.
@@ -55,13 +74,13 @@ impl<'a> Testbed<'a> {
         let start = Instant::now();
         let mut result = match entry.kind {
             Kind::Policy(build) => {
-                let mut scaled = parameters.clone();
-                scaled.scale(self.experiment.scale);
-                let mut policy = build(&scaled, &self.replay.setup(fast))?;
-                self.run_policy(entry, parameters, fast, policy.as_mut())?
+                let scaled = self.replay.scaled(parameters)?;
+                let mut policy = build(&scaled.parameters, &self.replay.setup(fast))?;
+                self.run_policy(entry, scaled, fast, policy.as_mut())?
             }
             Kind::Bound(bound) => {
-                self.result(entry, parameters, fast, &replay_bound(&self.replay, bound, fast))
+                let finished = replay_bound(&self.replay, bound, fast);
+                self.result(entry, self.replay.scaled(parameters)?, fast, &finished)
             }
         };
         result.wall_s = start.elapsed().as_secs_f64();
@@ -71,12 +90,13 @@ impl<'a> Testbed<'a> {
     fn run_policy(
         &self,
         entry: &Entry,
-        parameters: &Parameters,
+        scaled: Scaled,
         fast: Pages,
         policy: &mut dyn Policy,
     ) -> Result<RunResult, SimulateError> {
-        let (host, statistics) = self.replay.policy(fast, policy)?;
-        let mut result = self.result(entry, parameters, fast, &Finished::of(&host.processor));
+        let (mut host, statistics) = self.replay.policy(fast, policy, scaled.control_loop)?;
+        let finished = Finished::of(&host.processor, host.rounds.take());
+        let mut result = self.result(entry, scaled, fast, &finished);
         result.promotions = host.migrations.promotions;
         result.demotions = host.migrations.demotions;
         result.failed_moves = host.migrations.failed;
@@ -103,13 +123,15 @@ impl<'a> Testbed<'a> {
     pub(crate) fn result(
         &self,
         entry: &Entry,
-        parameters: &Parameters,
+        scaled: Scaled,
         fast: Pages,
         finished: &Finished,
     ) -> RunResult {
         let (input, experiment) = (self.input, self.experiment);
-        let mut parameters = parameters.clone();
-        parameters.scale(experiment.scale);
+        let all_fast = self.all_fast_long.as_ref();
+        let long_run = finished.rounds.as_ref().map(|rounds| rounds.result(all_fast));
+        let rounds = long_run.as_ref().map_or(1, |run| run.simulated);
+        let all_fast = all_fast.map_or(self.all_fast.0, |all_fast| all_fast.after(rounds));
         let intervals = &finished.intervals;
         let all = intervals.iter().map(|interval| interval.accesses);
         let loads = intervals.iter().map(|interval| interval.loads);
@@ -118,24 +140,24 @@ impl<'a> Testbed<'a> {
         let fast_bytes = Bytes(fast.0 << input.stream.page_size.shift());
         RunResult {
             policy: entry.name.into(),
-            parameters,
+            parameters: scaled.parameters,
             workload: input.workload.then(|| input.name.clone()),
             trace: (!input.workload).then(|| input.name.clone()),
             machine: experiment.profile.name.clone(),
             seed: experiment.seed,
             scale: experiment.scale.footprint,
-            time_scale: experiment.scale.time,
+            time_scale: scaled.times,
             version: experiment.version.into(),
             page_size: input.stream.page_size,
             footprint_bytes: input.stream.footprint(),
             fast_bytes,
             fast: fast_bytes.to_string(),
-            accesses: input.stream.accesses.len() as u64,
+            accesses: input.stream.accesses.len() as u64 * rounds,
             hit_ratio: hits,
             final_hit_ratio: final_hits,
             load_hit_ratio: load_hits,
             final_load_hit_ratio: final_load_hits,
-            slowdown: finished.end.0 as f64 / self.all_fast.0.0.max(1) as f64,
+            slowdown: finished.end.0 as f64 / all_fast.0.max(1) as f64,
             modelled_ns: finished.end,
             stall_ns: finished.stall.clone(),
             tier_bytes: finished.bytes.clone(),
@@ -144,6 +166,7 @@ impl<'a> Testbed<'a> {
             page_walk_reads: finished.walks.from_memory,
             samples_throttled: finished.throttled,
             timeline: intervals.clone(),
+            long_run,
             ..RunResult::default()
         }
     }

@@ -29,6 +29,7 @@ fn sized(input: &Input, profile: &Profile, budget: f64, sample_accesses: u64) ->
         seeds: 4,
         sample_accesses,
         scale: Scale { footprint: SCALE, time: SCALE },
+        length: None,
         version: "test",
     };
     size(input, &experiment, &|| ()).expect("a valid experiment")

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use isotherm_core::{Bytes, Nanos};
+use isotherm_sim::Length;
 
 mod common;
 mod help;
@@ -16,6 +17,8 @@ pub(crate) use common::{
     CacheArgs, DEFAULT_MACHINE, DEFAULT_POLICY, MemoryArgs, NameArgs, PageSizeArg, geometry,
 };
 pub(crate) use live::{AllocatorArg, AttachArgs, LiveArgs, RunArgs};
+
+use crate::failure::Failure;
 
 /// Isotherm: memory tiering for Linux. Record programs, replay them under any policy, tier them live
 #[derive(Debug, Parser)]
@@ -141,6 +144,30 @@ pub(crate) struct ReplayArgs {
     pub(crate) quiet: bool,
 }
 
+/// How long the modelled run is, shared by `simulate` and `size`.
+#[derive(Debug, Args)]
+pub(crate) struct LengthArgs {
+    /// Replay the input again and again, for this time of the program with all memory fast (ms, s, min, h)
+    /// [default of `size`: 10min]
+    #[arg(long = "for", value_name = "TIME")]
+    pub(crate) time: Option<Nanos>,
+    /// Replay the input this many times (k, M, G)
+    #[arg(long, value_name = "N", value_parser = isotherm_core::parse_count)]
+    pub(crate) rounds: Option<u64>,
+}
+
+impl LengthArgs {
+    /// Returns the length asked for, if any.
+    pub(crate) fn length(&self) -> Result<Option<Length>, Failure> {
+        match (self.time, self.rounds) {
+            (Some(_), Some(_)) => Err(Failure::usage("--for and --rounds: expected one of the two")),
+            (Some(Nanos(0)), _) => Err(Failure::usage("--for 0: expected a time above 0, such as 10min")),
+            (_, Some(0)) => Err(Failure::usage("--rounds 0: expected at least 1")),
+            (time, rounds) => Ok(time.map(Length::Time).or(rounds.map(Length::Rounds))),
+        }
+    }
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct AllocProfileArgs {
     /// Number of contexts to print per process: those with the most live bytes at its end
@@ -201,6 +228,8 @@ pub(crate) struct CalibrateArgs {
 pub(crate) struct SimulateArgs {
     #[command(flatten)]
     pub(crate) replay: ReplayArgs,
+    #[command(flatten)]
+    pub(crate) length: LengthArgs,
     /// Policies and bounds, separated by commas, or `all`
     #[arg(short, long, value_name = "LIST", default_value = "all", value_delimiter = ',')]
     pub(crate) policy: Vec<String>,
@@ -218,6 +247,8 @@ pub(crate) struct SimulateArgs {
 pub(crate) struct SizeArgs {
     #[command(flatten)]
     pub(crate) replay: ReplayArgs,
+    #[command(flatten)]
+    pub(crate) length: LengthArgs,
     /// Policies and bounds, separated by commas, or `all` [default: a selection of both]
     #[arg(short, long, value_name = "LIST", value_delimiter = ',')]
     pub(crate) policy: Vec<String>,

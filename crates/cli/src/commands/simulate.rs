@@ -3,7 +3,7 @@
 use isotherm_core::parameters::{Parameters, Scale};
 use isotherm_machine::Profile;
 use isotherm_policies::Entry;
-use isotherm_sim::{Experiment, FastSize, Loaded, simulate};
+use isotherm_sim::{Experiment, FastSize, Input, Loaded, SimulateError, simulate, simulate_long};
 
 use crate::args::{ReplayArgs, SimulateArgs};
 use crate::commands::machines::load_profile;
@@ -14,6 +14,7 @@ use crate::settings::{self, Setting};
 use crate::{output, progress};
 
 pub(crate) fn run(args: &SimulateArgs) -> Result<(), Failure> {
+    let length = args.length.length()?;
     let mut settings = settings::parse(&args.replay.set)?;
     let policies = select_policies(&args.policy, &mut settings)?;
     let sizes = args.fast.iter().map(|text| FastSize::parse(text)).collect::<Result<Vec<_>, _>>();
@@ -34,7 +35,12 @@ pub(crate) fn run(args: &SimulateArgs) -> Result<(), Failure> {
         intervals: args.intervals as usize,
         version: env!("CARGO_PKG_VERSION"),
     };
-    let report = simulate(&loaded.input, &experiment, &|| bar.inc(1)).map_err(Failure::usage)?;
+    let done = || bar.inc(1);
+    let report = match length {
+        Some(length) => simulate_long(&loaded.input, &experiment, length, &done),
+        None => simulate(&loaded.input, &experiment, &done),
+    };
+    let report = report.map_err(|error| of_input(&loaded.input, &error))?;
     bar.finish_and_clear();
     output::write(page, || isotherm_report::html(&report))?;
     if args.replay.json {
@@ -43,6 +49,16 @@ pub(crate) fn run(args: &SimulateArgs) -> Result<(), Failure> {
     output::print(&isotherm_report::table(&report))?;
     output::name_report(&args.replay);
     Ok(())
+}
+
+/// Returns the failure with the input's name where the input is at fault.
+pub(crate) fn of_input(input: &Input, error: &SimulateError) -> Failure {
+    match error {
+        SimulateError::ShortRound(..) | SimulateError::ShortTime(..) | SimulateError::ShortRun { .. } => {
+            Failure::Usage(format!("{}: {error}", input.name))
+        }
+        _ => Failure::usage(error),
+    }
 }
 
 pub(crate) fn select_policies(

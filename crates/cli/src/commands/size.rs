@@ -1,10 +1,11 @@
 //! `isotherm size`: how much fast memory a program needs.
 
-use isotherm_sim::{SizeExperiment, size};
+use isotherm_core::Nanos;
+use isotherm_sim::{Length, SizeExperiment, size};
 
 use crate::args::SizeArgs;
 use crate::commands::machines::load_profile;
-use crate::commands::simulate::{load, parse_scale, select_policies, set_machine};
+use crate::commands::simulate::{load, of_input, parse_scale, select_policies, set_machine};
 use crate::failure::Failure;
 use crate::{output, progress, settings};
 
@@ -12,11 +13,15 @@ use crate::{output, progress, settings};
 const DEFAULT: [&str; 8] =
     ["first-touch", "lru", "tpp", "memtis", "freqtier", "hybridtier", "oracle", "belady"];
 
+/// The run's length without `--for` and `--rounds`.
+const LENGTH: Length = Length::Time(Nanos(600 * Nanos::SECOND.0));
+
 /// Maximum budget: the slowest memory costs less.
 const MAX_BUDGET: f64 = 100.0;
 
 pub(crate) fn run(args: &SizeArgs) -> Result<(), Failure> {
     let budget = parse_budget(&args.budget)?;
+    let length = args.length.length()?.unwrap_or(LENGTH);
     let mut settings = settings::parse(&args.replay.set)?;
     let policies = select_policies(&names(args), &mut settings)?;
     let mut profile = load_profile(&args.replay.machine)?;
@@ -32,11 +37,13 @@ pub(crate) fn run(args: &SizeArgs) -> Result<(), Failure> {
         seed: args.replay.seed,
         seeds: args.seeds,
         sample_accesses: args.sample,
+        length: Some(length),
         scale: parse_scale(&args.replay.scale, loaded.scale)?,
         version: env!("CARGO_PKG_VERSION"),
     };
     let bar = progress::bar(experiment.replays(), "sizing", args.replay.quiet);
-    let report = size(&loaded.input, &experiment, &|| bar.inc(1)).map_err(Failure::usage)?;
+    let report = size(&loaded.input, &experiment, &|| bar.inc(1));
+    let report = report.map_err(|error| of_input(&loaded.input, &error))?;
     bar.finish_and_clear();
     output::write(page, || isotherm_report::size_html(&report))?;
     if args.replay.json {

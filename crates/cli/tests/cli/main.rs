@@ -10,6 +10,7 @@ mod golden;
 mod limits;
 mod listings;
 mod live;
+mod long;
 mod record;
 mod record_faults;
 mod score;

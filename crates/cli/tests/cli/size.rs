@@ -12,8 +12,9 @@ fn refused(arguments: &[&str]) -> String {
 fn what_it_recommends_holds_when_simulated() {
     let folder = Folder::new();
     let trace = folder.trace();
-    let arguments =
-        ["size", &trace, "--policy", "first-touch,belady", "--budget", "10%", "--seeds", "2", "--json"];
+    let (policies, rounds) = ("first-touch,belady", "6");
+    let mut arguments = vec!["size", &trace, "--policy", policies, "--budget", "10%", "--seeds", "2"];
+    arguments.extend(["--rounds", rounds, "--json"]);
     let answer = isotherm(&arguments).json();
     let first_touch = &answer["policies"][0];
     assert_eq!(
@@ -22,9 +23,10 @@ fn what_it_recommends_holds_when_simulated() {
     );
     let recommended = &first_touch["recommended"];
     let size = recommended["fast_bytes"].to_string();
-    let simulate =
-        isotherm(&["simulate", &trace, "--policy", "first-touch", "--fast", &size, "--json"]).json();
-    assert_eq!(simulate["runs"][0]["slowdown"], recommended["slowdown"]);
+    let mut arguments = vec!["simulate", &trace, "--policy", "first-touch", "--fast", &size];
+    arguments.extend(["--rounds", rounds, "--json"]);
+    let simulate = isotherm(&arguments).json();
+    assert_eq!(simulate["runs"][0]["long_run"]["slowdown"], recommended["slowdown"]);
     assert!(recommended["slowdown"].as_f64() <= Some(1.1));
     assert_eq!(answer["policies"][1]["bound"], true);
 }
@@ -33,7 +35,8 @@ fn what_it_recommends_holds_when_simulated() {
 fn it_answers_in_a_table_and_writes_a_report() {
     let folder = Folder::new();
     let (trace, report) = (folder.trace(), folder.at("size.html"));
-    let table = isotherm(&["size", &trace, "--report", &report]).ok();
+    let table = isotherm(&["size", &trace, "--seeds", "2", "--report", &report]).ok();
+    assert!(table.contains("the long run: ") && table.contains("at most"), "{table}");
     assert!(table.contains("to stay within 5.0 % of all-DRAM speed"), "{table}");
     for policy in ["first-touch", "freqtier", "oracle", "belady"] {
         assert!(table.contains(&format!("\n{policy} ")), "{policy} is sized by default: {table}");

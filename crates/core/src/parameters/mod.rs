@@ -93,6 +93,8 @@ pub struct Spec {
     pub help: &'static str,
     /// Whether the value stands for a footprint of the paper's size: it is divided by the run's [`Scale`].
     pub scaled: bool,
+    /// Whether it is an amount for each of a scaled duration: both are divided so that their ratio stays.
+    pub rate: bool,
 }
 
 /// A parameter's value.
@@ -278,24 +280,38 @@ impl Parameters {
 
     /// Divides every `scaled` parameter that the user did not set, down to its lower bound.
     pub fn scale(&mut self, scale: Scale) {
+        self.scale_to(scale, scale.time);
+    }
+
+    /// Divides as [`Self::scale`] does, but durations by `times` only. Rates are the same by either.
+    pub fn scale_to(&mut self, scale: Scale, times: f64) {
+        let rates = scale.footprint * (times / scale.time);
         for ((value, spec), set) in self.values.iter_mut().zip(&self.specs).zip(&self.set) {
             if !spec.scaled || *set {
                 continue;
             }
+            let amounts = if spec.rate { rates } else { scale.footprint };
             let shrink = |value: u64, low: u64, by: f64| ((value as f64 / by).round() as u64).max(low);
             *value = match (*value, spec.kind) {
-                (Value::Count(value), Kind::Count(low, _)) => {
-                    Value::Count(shrink(value, low, scale.footprint))
-                }
+                (Value::Count(value), Kind::Count(low, _)) => Value::Count(shrink(value, low, amounts)),
                 (Value::Duration(value), Kind::Duration(low, _)) => {
-                    Value::Duration(Nanos(shrink(value.0, low.0, scale.time)))
+                    Value::Duration(Nanos(shrink(value.0, low.0, times)))
                 }
                 (Value::Size(value), Kind::Size(low, _)) => {
-                    Value::Size(Bytes(shrink(value.0, low.0, scale.footprint)))
+                    Value::Size(Bytes(shrink(value.0, low.0, amounts)))
                 }
                 (value, _) => value,
             };
         }
+    }
+
+    /// Returns the longest duration that scaling divides or, among `all`, the user set; with its name.
+    pub fn longest(&self, all: bool) -> Option<(&'static str, Nanos)> {
+        let durations = self.iter().zip(&self.set).filter_map(|((spec, value), &set)| match value {
+            Value::Duration(value) if spec.scaled && (all || !set) => Some((spec.name, value)),
+            _ => None,
+        });
+        durations.max_by_key(|&(name, value)| (value, std::cmp::Reverse(name)))
     }
 
     /// Returns a parameter's value, if there is one of that name. Code reads its settings typed instead.
@@ -337,6 +353,7 @@ mod tests {
             source: "test",
             help: "Samples a batch.",
             scaled: true,
+            rate: false,
         },
         Spec {
             name: "window",
@@ -346,6 +363,7 @@ mod tests {
             source: "test",
             help: "A window.",
             scaled: true,
+            rate: false,
         },
         Spec {
             name: "counter_bits",
@@ -355,6 +373,7 @@ mod tests {
             source: "test",
             help: "Width.",
             scaled: false,
+            rate: false,
         },
     ];
 

@@ -87,7 +87,7 @@ pub struct Builder<T> {
 
 impl<T> Builder<T> {
     const fn new(kind: Kind, default: &'static str, unit: &'static str) -> Self {
-        let spec = Spec { name: "", kind, default, unit, source: "", help: "", scaled: false };
+        let spec = Spec { name: "", kind, default, unit, source: "", help: "", scaled: false, rate: false };
         Self { spec, of: PhantomData }
     }
 
@@ -119,6 +119,12 @@ impl<T> Builder<T> {
     pub const fn scaled(mut self) -> Self {
         self.spec.scaled = true;
         self
+    }
+
+    /// Sets [`Spec::scaled`] and [`Spec::rate`].
+    pub const fn scaled_rate(mut self) -> Self {
+        self.spec.rate = true;
+        self.scaled()
     }
 
     /// Returns the parameter `name`, explained by `doc` if there is any.

@@ -47,7 +47,7 @@ parameters! {
         /// The most that may be promoted.
         migration_rate: Bytes = size(4096, 1 << 44, "10G").unit("bytes per second").source("HeMem's library"),
         /// Pages of each hot list that one round looks at after the clock has advanced.
-        cooling_pages: usize = count(1, 1 << 30, "8192").unit("pages").source("HeMem's library").scaled(),
+        cooling_pages: usize = count(1, 1 << 30, "8192").unit("pages").source("HeMem's library").scaled_rate(),
     }
 }
 

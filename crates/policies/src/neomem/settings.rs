@@ -32,7 +32,7 @@ parameters! {
         delta: f64 = number(0.0001, 1.0, "25%").source("NeoMem, section IV-B: the example for two lanes"),
         /// Hot pages that are promoted in a quota_period.
         quota: Bytes = size(4096, 1 << 50, "256M").unit("bytes in quota_period")
-            .source("NeoMem, Table IV: m_quota 256 MB/s").scaled(),
+            .source("NeoMem, Table IV: m_quota 256 MB/s").scaled_rate(),
         /// The period of the quota.
         quota_period: Nanos = interval("1s").source("NeoMem, Table IV: the quota is by the second").scaled(),
         /// Whether hot pages are promoted.

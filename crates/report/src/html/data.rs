@@ -46,7 +46,8 @@ pub(super) fn page(report: &Report) -> Value {
         })
     };
     json!({
-        "accesses": report.input.accesses,
+        // Runs of several rounds differ in how many were simulated.
+        "accesses": (!shown.iter().any(|run| run.long_run.is_some())).then_some(report.input.accesses),
         "footprint": report.input.footprint_bytes.0,
         "policies": policies,
         "bounds": facts::limits(),

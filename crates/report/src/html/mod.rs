@@ -42,6 +42,7 @@ pub fn html(report: &Report) -> String {
         ("facts", head(report)),
         ("notes", items(&facts::notes(report))),
         ("runs", tables::runs(report)),
+        ("rounds", tables::rounds(report)),
         ("parameters", tables::parameters(report)),
         ("machine", machine(&report.machine)),
         ("provenance", provenance(&report.input.provenance)),

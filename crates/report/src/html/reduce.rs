@@ -1,6 +1,5 @@
 //! Makes long series and large grids small enough for a page: merges neighbours and leaves nothing out.
 
-use isotherm_core::Nanos;
 use isotherm_sim::{Heatmap, Interval};
 
 /// Returns how many neighbours must become one for `length` items to be at most `limit`.
@@ -10,24 +9,7 @@ pub(crate) fn merge_factor(length: usize, limit: usize) -> usize {
 
 /// Merges intervals to at most `limit`: adds counts, keeps times and gauges at the end.
 pub(super) fn intervals(timeline: &[Interval], limit: usize) -> Vec<Interval> {
-    timeline.chunks(merge_factor(timeline.len(), limit)).map(merged).collect()
-}
-
-fn merged(intervals: &[Interval]) -> Interval {
-    let sum = |part: fn(&Interval) -> u64| intervals.iter().map(part).sum();
-    let last = intervals.last();
-    Interval {
-        end_ns: last.map_or(Nanos(0), |interval| interval.end_ns),
-        accesses: sum(|interval| interval.accesses),
-        hits: sum(|interval| interval.hits),
-        loads: sum(|interval| interval.loads),
-        load_hits: sum(|interval| interval.load_hits),
-        oracle_hits: sum(|interval| interval.oracle_hits),
-        promotions: sum(|interval| interval.promotions),
-        demotions: sum(|interval| interval.demotions),
-        samples: sum(|interval| interval.samples),
-        gauges: last.map(|interval| interval.gauges.clone()).unwrap_or_default(),
-    }
+    timeline.chunks(merge_factor(timeline.len(), limit)).map(Interval::merged).collect()
 }
 
 /// Heatmap of a page; its counts are sums and therefore wider than the simulator's.

@@ -10,20 +10,35 @@ use super::data::MAX_RUNS;
 use super::{MAX_TEXT, escape};
 use crate::columns::{Column, cells, headings};
 use crate::format::shortened;
-use crate::table::RUN;
+use crate::table::{columns, round_columns, rounds as rounds_of};
 
 /// Rows of a table whose length the input determines.
 pub(crate) const MAX_ROWS: usize = 200;
 const MAX_POLICIES: usize = 40;
+const MAX_ROUNDS: usize = 4000;
 
 /// Returns the table of runs.
 pub(super) fn runs(report: &Report) -> String {
-    let mut text = format!("<div class=\"runs\">{}</div>", listed(&RUN, report.runs.iter().take(MAX_RUNS)));
+    let runs = report.runs.iter().take(MAX_RUNS);
+    let mut text = format!("<div class=\"runs\">{}</div>", listed(&columns(report, true), runs));
     if report.runs.len() > MAX_RUNS {
         text +=
             &format!("<p>The first {MAX_RUNS} of {} runs; the JSON output holds all.</p>", report.runs.len());
     }
     text
+}
+
+/// Returns the table of the rounds of long runs, about [`MAX_ROUNDS`] of all together; nothing for single
+/// replays.
+pub(super) fn rounds(report: &Report) -> String {
+    let shown = &report.runs[..report.runs.len().min(MAX_RUNS)];
+    let most = MAX_ROUNDS / shown.len().max(1);
+    let rows: Vec<_> = shown.iter().flat_map(|run| rounds_of(run, most)).collect();
+    if rows.is_empty() {
+        return String::new();
+    }
+    let rows = listed(&round_columns(), rows.iter());
+    format!("<section><details><summary><h2>Rounds</h2></summary>{rows}</details></section>")
 }
 
 /// Returns the parameters in force: the workload's, then each policy's that has any.

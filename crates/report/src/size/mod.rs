@@ -28,6 +28,7 @@ pub fn size_table(report: &SizeReport) -> String {
         ("footprint", input.footprint_bytes.to_string()),
         ("machine", machine(&report.machine)),
         ("budget", budget),
+        ("length", words::length(report)),
         ("samples", words::sampling(report)),
         ("seed", input.seed.to_string()),
     ]);

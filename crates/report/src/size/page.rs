@@ -46,6 +46,7 @@ fn facts(report: &SizeReport) -> String {
         ("footprint", input.footprint_bytes.to_string()),
         ("budget", percent(report.budget)),
         ("all slow", cost(report.all_slow)),
+        ("length", words::length(report)),
         ("sub-samples", words::sampling(report)),
         ("machine", crate::table::machine(&report.machine)),
         ("seed", input.seed.to_string()),

@@ -1,9 +1,9 @@
 //! A sizing in words.
 
-use isotherm_sim::{Outcome, PolicySize, SizeReport};
+use isotherm_sim::{Outcome, PolicySize, RunLength, SizeReport};
 
 use super::{cost, share};
-use crate::format::{count, file_name, list, percent};
+use crate::format::{count, counted, file_name, list, percent};
 
 /// Returns the answer in one sentence.
 pub(super) fn answer(report: &SizeReport) -> String {
@@ -35,6 +35,17 @@ pub(super) fn answer(report: &SizeReport) -> String {
         if size.slowdown > 1.0005 { cost(size.slowdown) } else { "nothing".into() },
         size.saved_bytes
     )
+}
+
+/// Says for which run the sizes are.
+pub(super) fn length(report: &SizeReport) -> String {
+    let rounds = |length: RunLength| {
+        let RunLength { rounds, simulated } = length;
+        let most =
+            if simulated < rounds { format!(", at most {simulated} simulated") } else { String::new() };
+        format!("the long run: {} of the input{most}", counted(rounds, "round", "rounds"))
+    };
+    report.length.map_or("one replay of the input".into(), rounds)
 }
 
 /// Says how the input was sub-sampled.

@@ -78,6 +78,9 @@ fn kind(field: &Value) -> String {
     if let Some(target) = field["$ref"].as_str() {
         return target.trim_start_matches("#/$defs/").to_owned();
     }
+    if let Some(several) = field["anyOf"].as_array() {
+        return several.iter().map(kind).collect::<Vec<_>>().join(" or ");
+    }
     match &field["type"] {
         Value::String(name) if name == "array" => format!("array of {}", kind(&field["items"])),
         Value::String(name) if field.get("enum").is_some() => format!("{name}: {}", words(&field["enum"])),

@@ -14,7 +14,9 @@ use isotherm_core::parameters::{Kind, Parameters, Spec};
 use isotherm_core::{Bytes, Nanos, PageSize};
 use isotherm_machine::MachineNumber;
 use isotherm_machine::MachineSummary;
-use isotherm_sim::{Charges, FailedMoves, Heatmap, InputSummary, Interval, Region, Report, RunResult};
+use isotherm_sim::{
+    Charges, FailedMoves, Heatmap, InputSummary, Interval, LongRun, Region, Report, Round, RunResult,
+};
 
 const FREQTIER: &[Spec] = &[
     Spec {
@@ -25,6 +27,7 @@ const FREQTIER: &[Spec] = &[
         source: "FreqTier section V-A",
         help: "Samples taken in before a decision.",
         scaled: true,
+        rate: false,
     },
     Spec {
         name: "window",
@@ -34,6 +37,7 @@ const FREQTIER: &[Spec] = &[
         source: "FreqTier section V-C",
         help: "Time over which the hit ratio must be stable.",
         scaled: true,
+        rate: false,
     },
     Spec {
         name: "counter_bits",
@@ -43,6 +47,7 @@ const FREQTIER: &[Spec] = &[
         source: "FreqTier section V-B",
         help: "Width of a counter.",
         scaled: false,
+        rate: false,
     },
 ];
 
@@ -54,6 +59,7 @@ const GUPS: &[Spec] = &[Spec {
     source: "ours: a tenth is what the papers use",
     help: "Share of the pages that are hot.",
     scaled: false,
+    rate: false,
 }];
 
 /// Policies: name, share of the oracle's hit ratio at the middle size, and slowdown by tiering itself.
@@ -249,7 +255,39 @@ fn run(
         charges: Charges { moving: Nanos(if migrates { 600_000_000 } else { 0 }), ..Charges::default() },
         wall_s: 2.5,
         timeline: timeline(policy, hit_ratio, oracle, moves, modelled, intervals),
+        long_run: None,
     }
+}
+
+/// Returns the report as of runs of 100 rounds, 3 of them simulated: freqtier pays back, lru never does.
+#[allow(unreachable_pub, reason = "shared by some of the tests")]
+pub fn long_report() -> Report {
+    let mut report = report();
+    for run in &mut report.runs {
+        let (time, slowdown) = (run.modelled_ns.0 / 3, run.modelled_ns.0 as f64 / 5e9);
+        let round = |moves| Round {
+            modelled_ns: Nanos(time + moves),
+            slowdown,
+            hit_ratio: run.hit_ratio,
+            promotions: moves,
+            demotions: moves,
+        };
+        run.time_scale = if run.policy == "freqtier" { 2.0 } else { 1.0 };
+        run.long_run = Some(LongRun {
+            rounds: 100,
+            simulated: 3,
+            settled: run.policy != "lru",
+            control_loop_ns: Nanos(if run.policy == "freqtier" { 30_000_000_000 } else { 0 }),
+            round_ns: Nanos(time),
+            slowdown,
+            hit_ratio: run.hit_ratio,
+            modelled_ns: Nanos(100 * time),
+            first_touch_ns: Nanos(300_000_000_000),
+            pays_back_ns: (run.policy == "freqtier").then_some(Nanos(40_000_000_000)),
+            each: vec![round(300), round(20), round(0)],
+        });
+    }
+    report
 }
 
 fn timeline(

@@ -42,6 +42,7 @@ pub fn sizing(budget: f64) -> SizeReport {
         seeds: 3,
         sample_accesses: 30_000,
         scale: Scale { footprint: 1000.0, time: 100.0 },
+        length: None,
         version: "test",
     };
     size(&input, &experiment, &|| ()).expect("a valid experiment")

@@ -186,7 +186,7 @@ impl<'a> Criticality<'a> {
         scaled.set("batch", "0").expect("PACT's own parameter");
         scaled.scale(self.replay.scale);
         let mut pact = Pact::new(&scaled, &self.replay.setup(Pages(0)));
-        self.replay.policy(Pages(0), &mut pact)?;
+        self.replay.policy(Pages(0), &mut pact, Nanos(0))?;
         pages.iter_mut().for_each(|page| page.pac = pact.pac(page.page));
         Ok(())
     }

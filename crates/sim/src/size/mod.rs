@@ -24,18 +24,25 @@ use isotherm_machine::Profile;
 use isotherm_policies::Entry;
 use rayon::prelude::*;
 
+use crate::long::Length;
 use crate::stream::Stream;
 use crate::{Input, SimulateError};
 
-pub use result::{FullRun, Knee, Outcome, Point, PolicySize, Recommended, Sampling, SizeReport, SizedInput};
+pub use result::{
+    FullRun, Knee, Outcome, Point, PolicySize, Recommended, RunLength, Sampling, SizeReport, SizedInput,
+};
 use runs::Runs;
 use sample::Groups;
 use search::Search;
 
 /// Minimum pages of a sub-sample: at 1/64, an eighth of this still leaves a tier with pages to choose from.
 const MIN_PAGES: usize = 512;
-/// Accesses that may be replayed in full, over all policies: about half a minute of two cores.
-const FULL_ACCESSES: u64 = 1_200_000_000;
+/// Accesses that may be replayed in full, over all policies: about a minute and a half of two cores.
+const FULL_ACCESSES: u64 = 4_000_000_000;
+/// Rounds of a long run that are simulated at most, and accesses that a short input may have in more of
+/// them: a hundred replays have them.
+const ROUNDS: u64 = 12;
+const ROUND_ACCESSES: u64 = 6_000_000;
 /// Maximum and usual number of full simulations per policy.
 const FULL_RUNS: usize = 5;
 const USUAL_FULL_RUNS: usize = 3;
@@ -57,6 +64,8 @@ pub struct SizeExperiment<'a> {
     pub sample_accesses: u64,
     /// Divisors of scaled parameters.
     pub scale: Scale,
+    /// The run's length: the slowdown is that of its last rounds. `None` for a single replay.
+    pub length: Option<Length>,
     /// Isotherm's version.
     pub version: &'a str,
 }
@@ -86,6 +95,9 @@ pub fn size(
     done: &(dyn Fn() + Sync),
 ) -> Result<SizeReport, SimulateError> {
     let start = Instant::now();
+    let whole = Runs::whole(input, experiment)?;
+    // What is too short is found before the work.
+    experiment.policies.iter().try_for_each(|(_, parameters)| whole.scaled(parameters).map(drop))?;
     let one_in = experiment.one_in(&input.stream);
     let streams = sub_samples(&input.stream, experiment, one_in);
     // Sub-samples of a small input are the whole, which is not copied for each seed.
@@ -99,17 +111,17 @@ pub fn size(
         .enumerate()
         .map(|(number, stream)| {
             let seed = experiment.seed.wrapping_add(number as u64);
-            Runs::new(stream, &input.ranges, experiment, one_in, seed)
+            whole.sample(stream, one_in, seed)
         })
         .collect::<Result<_, _>>()?;
-    let whole = Runs::new(&input.stream, &input.ranges, experiment, 1, experiment.seed)?;
     let search = Search { experiment, samples: &samples, whole: &whole, stream: &input.stream, done };
-    let policies = search.policies(full_policies(input, experiment))?;
+    let policies = search.policies(full_policies(input, experiment, &whole))?;
     Ok(SizeReport {
         version: experiment.version.into(),
         input: describe(input, experiment),
         machine: experiment.profile.summary(),
         budget: experiment.budget,
+        length: whole.rounds().map(|(rounds, simulated)| RunLength { rounds, simulated }),
         sampling: Sampling {
             one_in,
             accesses: parts.iter().map(|stream| stream.accesses.len() as u64).collect(),
@@ -123,8 +135,9 @@ pub fn size(
     })
 }
 
-fn full_policies(input: &Input, experiment: &SizeExperiment<'_>) -> usize {
-    let accesses = input.stream.accesses.len() as u64;
+fn full_policies(input: &Input, experiment: &SizeExperiment<'_>, whole: &Runs<'_>) -> usize {
+    let rounds = whole.rounds().map_or(1, |(_, simulated)| simulated);
+    let accesses = input.stream.accesses.len() as u64 * rounds;
     let runs = FULL_ACCESSES / accesses.max(1);
     (runs as usize / USUAL_FULL_RUNS).clamp(1, experiment.policies.len().max(1))
 }

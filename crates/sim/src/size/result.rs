@@ -18,6 +18,8 @@ pub struct SizeReport {
     pub machine: MachineSummary,
     /// Allowed slowdown: 0.05 for 5 %.
     pub budget: f64,
+    /// The run whose last rounds are meant; `None` for a single replay.
+    pub length: Option<RunLength>,
     /// Sub-samples of the input.
     pub sampling: Sampling,
     /// Modelled time of the whole with all memory fast.
@@ -30,6 +32,15 @@ pub struct SizeReport {
     pub best: Option<String>,
     /// Duration in seconds. The only field that differs between two equal calls.
     pub wall_s: f64,
+}
+
+/// Rounds of a run.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct RunLength {
+    /// Rounds asked for.
+    pub rounds: u64,
+    /// Rounds that each simulation has at most.
+    pub simulated: u64,
 }
 
 /// Summary of the replayed accesses.
@@ -47,7 +58,7 @@ pub struct SizedInput {
     pub seed: u64,
     /// Divisor of policies' sample counts in a full simulation.
     pub scale: f64,
-    /// Divisor of policies' time constants in a full simulation.
+    /// Largest divisor of policies' time constants in a full simulation.
     pub time_scale: f64,
     /// Accesses that missed the last-level cache.
     pub accesses: u64,
@@ -95,6 +106,8 @@ pub struct PolicySize {
     pub bound: bool,
     /// Its scaled parameters in a full simulation.
     pub parameters: Parameters,
+    /// Divisor of its times there.
+    pub time_scale: f64,
     /// Outcome of its sizing.
     pub outcome: Outcome,
     /// The smallest size from which on the budget holds, if any.

@@ -44,7 +44,7 @@ impl Search<'_> {
             if order.contains(&index) {
                 full = self.confirm(&policies[index], &mut estimate)?;
             }
-            Ok(self.conclude(&policies[index], &estimate, full))
+            self.conclude(&policies[index], &estimate, full)
         };
         estimates.into_par_iter().enumerate().map(confirm).collect()
     }
@@ -124,10 +124,14 @@ impl Search<'_> {
         Ok(full)
     }
 
-    fn conclude(&self, policy: &Selected, estimate: &Estimate, full: Vec<FullRun>) -> PolicySize {
+    fn conclude(
+        &self,
+        policy: &Selected,
+        estimate: &Estimate,
+        full: Vec<FullRun>,
+    ) -> Result<PolicySize, SimulateError> {
         let (entry, parameters) = policy;
-        let mut parameters = parameters.clone();
-        parameters.scale(self.experiment.scale);
+        let scaled = self.whole.scaled(parameters)?;
         let point = |(&size, samples): (&u64, &Vec<f64>)| {
             let Expected { slowdown, low, high } = estimate.expect(size);
             Point { fast_bytes: self.bytes(size), slowdown, low, high, samples: samples.clone() }
@@ -135,17 +139,18 @@ impl Search<'_> {
         let curve: Vec<Point> = estimate.samples.iter().map(point).collect();
         let error = |run: &FullRun| (run.slowdown - run.expected).abs();
         let (outcome, recommended) = self.recommend(estimate, &full);
-        PolicySize {
+        Ok(PolicySize {
             policy: entry.name.into(),
             bound: is_bound(policy),
-            parameters,
+            parameters: scaled.parameters,
+            time_scale: scaled.times,
             outcome,
             recommended,
             knee: find_knee(&curve),
             error: full.iter().map(error).reduce(f64::max),
             curve,
             full,
-        }
+        })
     }
 
     /// Returns the smallest size that a full simulation confirmed and none above contradicts; without full

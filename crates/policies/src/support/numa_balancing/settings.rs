@@ -5,7 +5,7 @@ use isotherm_core::{Bytes, Nanos, parameters};
 parameters! {
     pub(crate) struct ScanSettings {
         /// Memory whose pages are made to fault in one scan.
-        scan_size: Bytes = size(4096, 1 << 42, "256M").source("Linux: numa_balancing scan_size_mb").scaled(),
+        scan_size: Bytes = size(4096, 1 << 42, "256M").source("Linux: numa_balancing scan_size_mb").scaled_rate(),
         /// Time between two scans.
         scan_period: Nanos = interval("100ms")
             .source("Linux: task_scan_min() of a process of more than 2.5 GB (MAX_SCAN_WINDOW); see docs/reference/policies.md")
@@ -23,7 +23,7 @@ parameters! {
             .source("Linux: numa_promotion_adjust_threshold() uses scan_period_max_ms").scaled(),
         /// Hot pages that may be promoted in a rate_period; the threshold is stepped to meet it.
         rate_limit: Bytes = size(0, 1 << 50, "64G").unit("bytes in rate_period")
-            .source("Linux: numa_balancing_promote_rate_limit_MBps 65536").scaled(),
+            .source("Linux: numa_balancing_promote_rate_limit_MBps 65536").scaled_rate(),
         /// The window of the rate limit.
         rate_period: Nanos = interval("1s").source("Linux: numa_promotion_rate_limit() counts by the second")
             .scaled(),
