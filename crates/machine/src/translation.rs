@@ -428,7 +428,7 @@ mod tests {
     #[test]
     fn a_shootdown_makes_the_next_access_walk() {
         let mut translator = Translator::new(&machine(), 2, memory(64, PageSize::Base, 1.0));
-        let mut walks = |translator: &mut Translator, page| {
+        let walks = |translator: &mut Translator, page| {
             let before = translator.counts().walks;
             (0..2).for_each(|thread| _ = translator.translate(thread, page, false, 100_000));
             translator.counts().walks - before

@@ -136,12 +136,8 @@ fn pac_of(workload: &str, settings: &[(&str, &str)], attribution: &str, own_pace
     let mut costs = free.map(|cost| (cost, "0ns")).to_vec();
     costs.push(("costs.ring_samples", "1000000000"));
     costs.extend(UNTHROTTLED);
-    if std::env::var_os("NOPAIR").is_some() {
-        costs.push(("core.pair_prefetcher", "0"));
-    }
-    if std::env::var_os("NOWALK").is_some() {
-        costs.push(("tlb.first_entries", "1073741824"));
-    }
+    // Metadata that misses the cache would cost the fast tier's latency.
+    costs.push(("llc.size", "1TiB"));
     let profile = machine(&costs);
     let workload = isotherm_workloads::find(workload).expect("it exists");
     let mut parameters = workload.parameters();
@@ -174,7 +170,8 @@ fn pages_of_real_programs_are_ranked_by_their_stalls() {
         pac_of("gups", &gups, "exposed", false),
         pac_of("gapbs-tc-kron", &tc, "exposed", false),
     ];
-    assert!(exposed.iter().all(|&correlation| correlation > 0.9), "{exposed:?}");
+    // A stream's late lines stall and are no samples: two of a page's 64 were, one is since pairs complete.
+    assert!(exposed.iter().all(|&correlation| correlation > 0.85), "{exposed:?}");
     let proportional =
         [pac_of("masim", &masim, "proportional", true), pac_of("gapbs-tc-kron", &tc, "proportional", false)];
     assert!(proportional.iter().all(|&correlation| correlation > 0.88), "{proportional:?}");
