@@ -15,17 +15,27 @@ fn peak(output: &str) -> u64 {
     output.split_whitespace().nth(3).and_then(|text| text.parse().ok()).expect("KiB")
 }
 
+/// Returns the median of three runs' peaks: which calls meet differs from run to run.
+fn median_peak(start: impl Fn() -> Command) -> u64 {
+    let mut peaks = [(); 3].map(|()| peak(&succeed(start().args(["200000", "8", "4000"]))));
+    peaks.sort_unstable();
+    peaks[1]
+}
+
 #[test]
 fn every_block_is_sound_and_memory_is_bounded() {
-    let ours = peak(&succeed(preloaded(example("alloc-stress")).args(["200000", "8", "4000"])));
+    let ours = median_peak(|| preloaded(example("alloc-stress")));
     if !Path::new(JEMALLOC).exists() {
         println!("skipped: {JEMALLOC} is not installed to compare memory with");
         return;
     }
-    let mut jemalloc = Command::new(example("alloc-stress"));
-    let theirs = peak(&succeed(jemalloc.args(["200000", "8", "4000"]).env("LD_PRELOAD", JEMALLOC)));
+    let theirs = median_peak(|| {
+        let mut command = Command::new(example("alloc-stress"));
+        command.env("LD_PRELOAD", JEMALLOC);
+        command
+    });
     println!("peak: {ours} KiB, jemalloc's {theirs} KiB");
-    assert!(ours as f64 <= 1.25 * theirs as f64, "peak: {ours} KiB, jemalloc's {theirs} KiB");
+    assert!(ours as f64 <= 1.15 * theirs as f64, "peak: {ours} KiB, jemalloc's {theirs} KiB");
 }
 
 #[test]

@@ -17,8 +17,8 @@ const SETS: usize = 256;
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
 pub(crate) struct Entry {
-    /// Words from the stack pointer to each return address, from 0 on, packed by four for few loads.
-    offsets: [u64; DEPTH.div_ceil(4)],
+    /// Words from the stack pointer to each return address but the first, packed by four for few loads.
+    offsets: [u64; (DEPTH - 1).div_ceil(4)],
     addresses: [usize; DEPTH],
     /// Bytes from the stack pointer to the end of the last return address.
     reach: usize,
@@ -49,10 +49,12 @@ impl Entry {
     /// As for [`Memo::find`].
     #[inline(always)]
     unsafe fn matches(&self, stack: *const usize, top: usize) -> bool {
-        if top.wrapping_sub(stack as usize) < self.reach {
+        let [first, others @ ..] = &self.addresses;
+        // SAFETY: `stack` points to the return address.
+        if top.wrapping_sub(stack as usize) < self.reach || unsafe { *stack } != *first {
             return false;
         }
-        for (index, &address) in self.addresses.iter().enumerate() {
+        for (index, &address) in others.iter().enumerate() {
             let words = self.offsets[index / 4] >> (index % 4 * 16) & 0xffff;
             // SAFETY: all earlier addresses matched, so the frames up to here have the entry's sizes (see the
             // module's text) and the word lies on the stack, below `top` as checked.
@@ -93,8 +95,8 @@ impl Memo {
     ) {
         // SAFETY: `stack` points to the return address.
         let first = unsafe { *stack };
-        let mut packed = [0; DEPTH.div_ceil(4)];
-        for (index, &offset) in offsets.iter().enumerate() {
+        let mut packed = [0; (DEPTH - 1).div_ceil(4)];
+        for (index, &offset) in offsets.iter().skip(1).enumerate() {
             let Ok(words) = u16::try_from(offset / 8) else { return };
             packed[index / 4] |= u64::from(words) << (index % 4 * 16);
         }
