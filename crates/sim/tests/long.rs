@@ -96,7 +96,7 @@ fn extrapolation_is_what_simulating_every_round_gives() {
         assert!(settled.settled && settled.simulated < ROUNDS, "{policy}: {} rounds", settled.simulated);
         let longer: u64 = long_run_unsettled(&input, policy, ROUNDS as usize);
         let error = settled.modelled_ns.0 as f64 / longer as f64 - 1.0;
-        assert!(error.abs() < 0.01, "{policy}: {error}");
+        assert!(error.abs() < 0.02, "{policy}: {error}");
     }
 }
 

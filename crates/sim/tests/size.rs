@@ -5,7 +5,7 @@ mod support;
 use isotherm_core::parameters::Scale;
 use isotherm_machine::Profile;
 use isotherm_sim::{FastSize, Input, Outcome, SizeExperiment, SizeReport, size};
-use support::{input, machine, numbers, run, stream};
+use support::{ENDLESS_TLB, input, machine, numbers, run, stream};
 
 const PAGES: u32 = 4096;
 const SCALE: f64 = 1000.0;
@@ -65,7 +65,7 @@ fn estimates_are_near_full_simulations_and_what_is_recommended_holds() {
 
 #[test]
 fn a_larger_budget_needs_no_more_memory() {
-    let (input, profile) = (skewed(), machine(&[]));
+    let (input, profile) = (skewed(), machine(&[ENDLESS_TLB, ("core.l2_registers", "0")]));
     let needed = |budget| -> Vec<u64> {
         let report = sized(&input, &profile, budget, 40_000);
         let size = |policy: &isotherm_sim::PolicySize| {

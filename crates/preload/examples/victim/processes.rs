@@ -241,7 +241,8 @@ pub(crate) fn vfork_exits(area: &mut Area) -> Result {
         // SAFETY: ends this process, which is no thread of the parent.
         unsafe { libc::syscall(libc::SYS_exit, 0) as i32 }
     }
-    let stack = crate::memory::map(0, 64 * PAGE) + 64 * PAGE;
+    // The C library's `syscall` reads the place of a seventh argument, above the caller's frame.
+    let stack = crate::memory::map(0, 64 * PAGE) + 64 * PAGE - 64;
     for _ in 0..20 {
         let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
         // SAFETY: a stack of its own; the parent waits until the child has ended.

@@ -128,12 +128,12 @@ mod tests {
 
     #[test]
     fn times_are_the_papers_where_three_of_the_slowest_loop_are_simulated() {
-        let slow = Nanos(4 * SECOND);
-        assert_eq!(loop_of(&scaled(Length::Time(Nanos(180 * SECOND)), slow)), (1.0, 60_000));
-        assert_eq!(loop_of(&scaled(Length::Rounds(45), slow)), (1.0, 60_000));
-        assert_eq!(loop_of(&scaled(Length::Time(Nanos(90 * SECOND)), slow)).1, 30_666, "23 rounds, 92 s");
+        let slow = Nanos(5 * SECOND);
+        assert_eq!(loop_of(&scaled(Length::Time(Nanos(360 * SECOND)), slow)), (1.0, 120_000));
+        assert_eq!(loop_of(&scaled(Length::Rounds(72), slow)), (1.0, 120_000));
+        assert_eq!(loop_of(&scaled(Length::Time(Nanos(90 * SECOND)), slow)).1, 30_000, "18 rounds, 90 s");
         // Of an hour, 75 rounds of 20 million accesses are simulated.
-        assert_eq!(loop_of(&scaled(Length::Time(Nanos(3600 * SECOND)), Nanos(SECOND))), (2.4, 25_000));
+        assert_eq!(loop_of(&scaled(Length::Time(Nanos(3600 * SECOND)), Nanos(SECOND))), (4.8, 25_000));
         assert_eq!(loop_of(&scaled(Length::Rounds(1), Nanos(SECOND / 2))).0, 250.0, "no more than by scale");
     }
 
@@ -169,6 +169,6 @@ mod tests {
         let time = refused(Length::Time(Nanos(5)), 20_000_000, SECOND);
         assert!(time.contains("--for 5ns") && time.contains("1s"), "{time}");
         let run = refused(Length::Rounds(2), 20_000_000, SECOND);
-        assert!(run.contains("hybridtier") && run.contains("revisit") && run.contains("60s"), "{run}");
+        assert!(run.contains("hybridtier") && run.contains("monitor_quiet") && run.contains("120s"), "{run}");
     }
 }

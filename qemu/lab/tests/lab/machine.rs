@@ -49,7 +49,10 @@ fn check_totals(run: &Run) {
             let (loads, stores) = run.misses(scenario, tier);
             let counted = &phase["tiers"][tier];
             assert_eq!((&counted["load_misses"], &counted["store_misses"]), (&loads.into(), &stores.into()));
-            assert_eq!(counted["bytes_read"], (loads + stores) * LINE);
+            // Beside these lines the fast tier gives those of page tables.
+            let read = counted["bytes_read"].as_u64().expect("bytes");
+            let tables = if tier == 0 { (loads + stores) * LINE / 10 + OWN * LINE } else { 0 };
+            assert!((0..=tables).contains(&(read - (loads + stores) * LINE)), "{scenario}: {read}");
             let processes = phase["processes"].as_array().expect("a list");
             assert_eq!(processes.len(), 1);
             assert_eq!(processes[0]["misses"][tier], serde_json::json!([loads, stores]));
