@@ -47,7 +47,8 @@ fn check(workload: &Workload, report: &Report) {
         assert!(run.accesses > 1000, "{place}: {} accesses", run.accesses);
         assert!((0.0..=1.0).contains(&run.hit_ratio), "{place}: hits {}", run.hit_ratio);
         assert!(bound || run.hit_ratio <= belady, "{place}: {} above belady's {belady}", run.hit_ratio);
-        assert!(run.slowdown >= 0.999, "{place}: {} times all-fast", run.slowdown);
+        // Two tiers have more bandwidth than the fast one alone.
+        assert!(run.slowdown >= 0.95, "{place}: {} times all-fast", run.slowdown);
         assert!(bound || run.metadata_bytes.0 > 0 || run.policy == "first-touch", "{place}: no metadata");
         assert!(run.modelled_ns.0 > 0 && slow.0 > 0, "{place}");
     }
