@@ -152,7 +152,10 @@ fn json_and_summary_hold_the_sums() {
     let json: serde_json::Value = serde_json::from_str(&score_json(&board())).expect("JSON");
     assert_eq!(json["papers"][0]["comparisons"][0]["orderings"][0]["verdict"], "not-kept");
     assert_eq!(json["tally"]["not_yet"], 1);
-    assert!(score_summary(&board()).contains("1 of 3 orderings kept, 0 ties; 1 not yet judged, 0 not comparable."));
+    assert!(
+        score_summary(&board())
+            .contains("1 of 3 orderings kept, 0 ties; 1 not yet judged, 0 not comparable.")
+    );
 }
 
 #[test]
