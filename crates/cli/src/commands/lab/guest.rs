@@ -70,7 +70,7 @@ pub(super) fn report(
 ) -> Result<(), Failure> {
     output::write(summary, || isotherm_report::lab_json(results))?;
     if !args.quiet {
-        say(&format!("{}", if args.json { isotherm_report::lab_json(results) } else { text() }));
+        say(&if args.json { isotherm_report::lab_json(results) } else { text() });
     }
     Ok(())
 }
