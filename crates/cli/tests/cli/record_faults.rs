@@ -145,7 +145,7 @@ impl Bench {
                 assert!(ran.out == OUTPUT || ran.out.is_empty(), "{what}");
                 return;
             }
-            // Rust's runtime allocates a new thread's handle past the tool's allocator, before the program starts.
+            // Rust's runtime allocates a new thread's handle past the allocator, before the program starts.
             Side::Recorder if ran.err.starts_with("memory allocation of ") => {
                 assert!(ran.code.is_none() && ran.out.is_empty(), "{what}");
                 return;
