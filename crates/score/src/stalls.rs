@@ -110,7 +110,15 @@ mod tests {
     }
 
     /// Without a prefetcher, streams are sampled as often as chases.
-    const UNPREFETCHED: &[(&str, &str)] = &[("core.l2_registers", "0"), ("costs.sample", "0ns")];
+    /// A machine on which latencies alone cost time.
+    const PLAIN: &[(&str, &str)] = &[
+        ("core.l2_registers", "0"),
+        ("tlb.first_entries", "1073741824"),
+        ("costs.sample", "0ns"),
+        ("costs.buffered_sample", "0ns"),
+        ("costs.sample_rate_limit", "1000000000"),
+        ("costs.sample_time_limit", "0%"),
+    ];
 
     fn key(workload: &str, policy: &[(&str, &str)], own_pace: bool) -> RunKey {
         let stream = StreamKey {
@@ -119,12 +127,12 @@ mod tests {
             accesses: 2_000_000,
             huge: false,
             seed: 1,
-            own_pace: own_pace.then(|| ("pact".into(), settings(UNPREFETCHED))),
+            own_pace: own_pace.then(|| ("pact".into(), settings(PLAIN))),
         };
         let testbed = TestbedKey {
             stream,
             machine: "pact".into(),
-            machine_set: settings(UNPREFETCHED),
+            machine_set: settings(PLAIN),
             reference: None,
             reference_threads: None,
             scale: None,
