@@ -30,7 +30,7 @@ demo-clean: ## Remove the demo's recording and report
 test: setup ## Format, lints, documents, every test, a short fuzz run
 	@scripts/test.sh
 
-torture: setup ## Fail every call once, kill the engine a thousand times, observe real programs (two hours)
+torture: setup ## Fail every call once, kill the engine a thousand times, observe real programs (an hour and a half)
 	ISOTHERM_TORTURE=all ISOTHERM_TORTURE_POINTS=$${ISOTHERM_TORTURE_POINTS:-all} ISOTHERM_TORTURE_KILLS=$${ISOTHERM_TORTURE_KILLS:-1000} \
 	cargo test -p isotherm --test torture -- --nocapture --test-threads=1
 	RECORD_FAULTS=all cargo test -p isotherm --test cli record_faults -- --nocapture
