@@ -169,12 +169,14 @@ pub(crate) fn outlast_program() -> Option<i32> {
         // SAFETY: `status` outlives the call, which writes one integer to it.
         while unsafe { libc::waitpid(program, &raw mut status, 0) } < 0 {
             if errno() != libc::EINTR {
-                return None;
+                // Another thread has reaped it just before it was stopped.
+                status = PROGRAM_END.load(Ordering::SeqCst);
+                break;
             }
         }
     }
     let signal = libc::WIFSIGNALED(status).then(|| 128 + libc::WTERMSIG(status));
-    Some(signal.unwrap_or_else(|| libc::WEXITSTATUS(status)))
+    (status >= 0).then(|| signal.unwrap_or_else(|| libc::WEXITSTATUS(status)))
 }
 
 /// Waits until one of these can be read, a signal came or the time is over. Returns which can be read.
