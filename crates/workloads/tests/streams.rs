@@ -11,8 +11,8 @@ const SEED: u64 = 42;
 const STREAMS: &[(&str, u64, u64)] = &[
     ("masim", 0x67da_7cae_0e8f_262c, 0x56b8_b5ff_cfe0_cb29),
     ("gups", 0x62d8_53fb_8b19_88b3, 0xccc0_16a1_96f6_f132),
-    ("cachelib-cdn", 0x51c0_b06a_dae4_f8c2, 0x4d01_1b61_3b95_0d77),
-    ("cachelib-social", 0xdcf1_6365_bc27_5142, 0xddf0_ec53_a163_f11c),
+    ("cachelib-cdn", 0x51c0_b06a_dae4_f8c2, 0x03bc_d0cf_2444_44a5),
+    ("cachelib-social", 0xdcf1_6365_bc27_5142, 0x9412_b6b8_2bf4_776c),
     ("btree", 0xe5bc_1af3_16c4_e4af, 0x754e_f306_e973_05a8),
     ("silo", 0x2d4a_10af_6b7a_e77c, 0x87a1_ecbe_21b3_4bf1),
     ("flexkvs", 0xc570_a30b_b603_cbf4, 0xd814_e66c_4ca2_581c),
