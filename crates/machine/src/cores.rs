@@ -110,7 +110,7 @@ impl Cores {
         let tables = &mut self.tiers[TABLES];
         let streams = request.triggers != Triggers::default();
         let translation = self.translator.translate(thread, page, streams, tables.latency);
-        tables.read_tables(translation.from_memory.into());
+        tables.read_unasked(translation.from_memory.into());
         let model = &mut self.threads[usize::from(thread)].model;
         let state = &mut self.tiers[tier];
         let timing = model.access(self.timing, request, translation, tier, state.latency);

@@ -153,14 +153,9 @@ impl Tier {
         self.counters.store_misses + self.prefetched_stores
     }
 
-    /// Counts the lines of page tables that walks read.
+    /// Counts lines that no access asked for: prefetched and never used, or of page tables.
     #[inline]
-    pub(crate) fn read_tables(&mut self, lines: u64) {
-        self.counters.bytes_read.0 += lines * LINE_BYTES;
-    }
-
-    /// Counts lines that were prefetched and are never used.
-    pub fn read_in_vain(&mut self, lines: u64) {
+    pub fn read_unasked(&mut self, lines: u64) {
         self.counters.bytes_read.0 += lines * LINE_BYTES;
     }
 
@@ -270,7 +265,7 @@ mod tests {
         tier.count(false, Timing { prefetched: true, stall: 7, ..IDLE });
         tier.count(true, Timing { prefetched: true, ..IDLE });
         tier.count(false, IDLE);
-        tier.read_in_vain(3);
+        tier.read_unasked(3);
         let counters = tier.snapshot();
         assert_eq!((counters.load_misses, counters.store_misses, counters.occupancy), (1, 0, 100));
         assert_eq!((tier.loads(), tier.stores()), (2, 1));

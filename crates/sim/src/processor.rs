@@ -156,7 +156,7 @@ impl<'a, L: Locator> Processor<'a, L> {
 
     /// Charges the lines that the access prefetched and nobody uses: they are read all the same.
     fn prefetched_in_vain(&mut self, access: &Access, tier: usize, lines: u8) {
-        self.cores.tiers[tier].read_in_vain(lines.into());
+        self.cores.tiers[tier].read_unasked(lines.into());
         if let Some(devices) = &mut self.devices {
             (0..lines).for_each(|_| devices.pass(tier, access.page, false));
         }
