@@ -9,9 +9,15 @@ use isotherm_workloads::{ALL, Original, Source, Workload, find};
 
 /// Finds the number of instructions that gives the original's pace, by secants; instructions alone decide
 /// where little waits for memory, so that few steps do.
-fn wanted(workload: &'static Workload, source: &Source, now: f64) -> Result<f64, Box<dyn std::error::Error>> {
+/// `ours` is what the present number, `now`, gives.
+fn wanted(
+    workload: &'static Workload,
+    source: &Source,
+    now: f64,
+    ours: f64,
+) -> Result<f64, Box<dyn std::error::Error>> {
     if let (Original::Recorded { .. }, "instruction_factor") = (source.original, parameter(workload)) {
-        return Ok(now * ratio(source, measure(workload, source, None).map_err(|error| error.to_string())?));
+        return Ok(now * ratio(source, ours));
     }
     // Slowness is nearly linear in the instructions, and is 1 where the pace is the original's.
     let slowness = |value: f64| -> Result<f64, Box<dyn std::error::Error>> {
@@ -19,7 +25,7 @@ fn wanted(workload: &'static Workload, source: &Source, now: f64) -> Result<f64,
     };
     let round = |value: f64| if parameter(workload) == "instructions" { value.round() } else { value };
     let (mut one, mut two) = (now, round(now * 2.0));
-    let (mut at_one, mut at_two) = (slowness(one)?, slowness(two)?);
+    let (mut at_one, mut at_two) = (1.0 / ratio(source, ours), slowness(two)?);
     for _ in 0..3 {
         let next = round(one + (1.0 - at_one) * (two - one) / (at_two - at_one));
         if !(0.01..1e6).contains(&next) {
@@ -55,7 +61,7 @@ fn line(workload: &'static Workload) -> Result<(), Box<dyn std::error::Error>> {
             workload.name,
             ratio(source, ours),
             parameter(workload),
-            wanted(workload, source, now)?,
+            wanted(workload, source, now, ours)?,
             source.place,
         );
     }

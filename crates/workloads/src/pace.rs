@@ -126,7 +126,6 @@ const fn factor(default: &'static str, source: &'static str) -> Spec {
         .named(FACTOR, "")
 }
 
-/// XGBoost's printed seconds a round (FreqTier Table V) are none: the paper does not say of how many rows.
 const fn recorded(kib: u64, instructions_a_miss: f64) -> Original {
     Original::Recorded { cache: Bytes(kib << 10), instructions_a_miss }
 }
@@ -324,6 +323,7 @@ static PACES: &[Pace] = &[
         }],
     },
     Pace {
+        // FreqTier's Table V prints seconds a round, but not of how many rows.
         workload: "xgboost",
         factor: &[factor("4.03", "recorded: XGBoost 3.2 (PyPI)")],
         sources: &[Source {
