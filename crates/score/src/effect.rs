@@ -12,7 +12,7 @@ pub(crate) fn effect(paper: &Paper, effect: &Effect, mode: Mode, results: &Resul
     let row = |system: &String| {
         let value = |values: &Values<'_>| values.value(system, &effect.workload, &effect.size);
         let (with, without) = (value(&with), value(&without));
-        let missing = with.as_ref().err().or(without.as_ref().err()).cloned();
+        let missing = with.as_ref().err().or(without.as_ref().err()).map(ToString::to_string);
         EffectRow { system: system.clone(), with: with.ok(), without: without.ok(), missing }
     };
     EffectScore {

@@ -5,13 +5,11 @@
 //! than the margin, *not kept* if the other is, and a *tie* in between. A claim with exceptions exempts as
 //! many experiments as the paper does, the worst first.
 
-use isotherm_workloads::Incomparable;
-
 use crate::evidence::Paragraphs;
 use crate::figures::{Comparison, Ordering, Value};
 use crate::probe::{Probed, probe};
 use crate::scoreboard::{Judged, Proof, Verdict};
-use crate::values::Values;
+use crate::values::{Missing, Values};
 
 /// Smallest margin: smaller differences are no order, in the paper's cells neither.
 pub(crate) const MIN_MARGIN: f64 = 0.01;
@@ -144,7 +142,7 @@ fn judge(
     };
     let id = format!("{}/{}>{}/{workload}/{size}", comparison.id, pair.better, pair.than);
     let by = advantage(values);
-    let verdict = by.as_ref().map_or_else(|why| without_figures(why), |&by| decide(by));
+    let verdict = by.as_ref().map_or_else(without_figures, |&by| decide(by));
     let failed = verdict == Verdict::NotKept;
     let probed =
         if failed { probe(values, &paragraphs.probes, advantage, decide) } else { Probed::default() };
@@ -157,17 +155,20 @@ fn judge(
         verdict,
         evidence: None,
         tried: probed.tried,
-        missing: by.as_ref().err().cloned(),
+        missing: by.as_ref().err().map(ToString::to_string),
         advantage: by.ok(),
     };
     (judged, proof)
 }
 
-fn without_figures(why: &str) -> Verdict {
-    if why.starts_with(Incomparable::WORDS) { Verdict::NotComparable } else { Verdict::NotYet }
+fn without_figures(why: &Missing) -> Verdict {
+    match why {
+        Missing::NotComparable(_) => Verdict::NotComparable,
+        Missing::NotYet(_) => Verdict::NotYet,
+    }
 }
 
-fn advantage(values: &Values<'_>, pair: &Pair, workload: &str) -> Result<f64, String> {
+fn advantage(values: &Values<'_>, pair: &Pair, workload: &str) -> Result<f64, Missing> {
     let ours = values.value(&pair.better, workload, &pair.size);
     // Ask for both even if one is missing: the plan runs what is asked for.
     let other = values.value(&pair.than, workload, &pair.than_size);
@@ -175,11 +176,11 @@ fn advantage(values: &Values<'_>, pair: &Pair, workload: &str) -> Result<f64, St
 }
 
 /// Returns the geometric mean over the workloads that can be run.
-fn mean_advantage(values: &Values<'_>, pair: &Pair, workloads: &[String]) -> Result<f64, String> {
+fn mean_advantage(values: &Values<'_>, pair: &Pair, workloads: &[String]) -> Result<f64, Missing> {
     let all: Vec<_> = workloads.iter().map(|workload| advantage(values, pair, workload)).collect();
     let known: Vec<f64> = all.iter().flatten().map(|by| by.ln()).collect();
     match (known.as_slice(), all.into_iter().find_map(Result::err)) {
-        ([], missing) => Err(missing.unwrap_or_else(|| "no workload".into())),
+        ([], missing) => Err(missing.unwrap_or_else(|| Missing::NotYet("no workload".into()))),
         (known, _) => Ok((known.iter().sum::<f64>() / known.len() as f64).exp()),
     }
 }

@@ -4,7 +4,7 @@
 use crate::figures::Effect;
 use crate::metric::Metric;
 use crate::scoreboard::{Tried, Verdict};
-use crate::values::Values;
+use crate::values::{Missing, Values};
 
 const COSTS: &str = "costs";
 const MORE_HITS: &str = "more-hits";
@@ -23,7 +23,7 @@ pub(crate) struct Probed {
 pub(crate) fn probe(
     values: &Values<'_>,
     probes: &[Effect],
-    advantage: impl Fn(&Values<'_>) -> Result<f64, String>,
+    advantage: impl Fn(&Values<'_>) -> Result<f64, Missing>,
     verdict: impl Fn(f64) -> Verdict,
 ) -> Probed {
     if !matches!(values.metric, Metric::Performance | Metric::Slowdown) {

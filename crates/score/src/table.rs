@@ -170,7 +170,7 @@ fn cell(values: &Values<'_>, comparison: &Comparison, system: &str, workload: &s
         system: system.into(),
         paper: printed.map(|value| value.value / comparison.divide.unwrap_or(1.0)),
         about: printed.is_some_and(|value| value.about),
-        missing: ours.as_ref().err().cloned(),
+        missing: ours.as_ref().err().map(ToString::to_string),
         ours: ours.ok(),
     }
 }

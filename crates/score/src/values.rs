@@ -1,5 +1,7 @@
 //! Finds the run that a workload, a size and a system of a paper stand for, and its value.
 
+use isotherm_workloads::Incomparable;
+
 use crate::figures::{Comparison, EVERY, Effect, Paper, Settings};
 use crate::key::{RunKey, StreamKey, TestbedKey};
 use crate::metadata::metadata_percent;
@@ -8,6 +10,21 @@ use crate::outcome::Outcome;
 use crate::request::Mode;
 use crate::run::Results;
 use crate::stalls::Case;
+
+/// Why there is no value.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub(crate) enum Missing {
+    #[error(transparent)]
+    NotComparable(#[from] Incomparable),
+    #[error("{0}")]
+    NotYet(String),
+}
+
+impl From<String> for Missing {
+    fn from(why: String) -> Self {
+        Self::NotYet(why)
+    }
+}
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Values<'a> {
@@ -92,21 +109,21 @@ impl<'a> Values<'a> {
 
     /// Returns a run's outcome. A workload whose pace is not the original's is not run: its speeds, and how
     /// often a policy gets to act in them, would be another program's.
-    pub(crate) fn outcome(&self, system: &str, workload: &str, size: &str) -> Result<&'a Outcome, String> {
+    pub(crate) fn outcome(&self, system: &str, workload: &str, size: &str) -> Result<&'a Outcome, Missing> {
         let key = self.key(system, workload, size)?;
         let ours =
             isotherm_workloads::find(&key.testbed.stream.workload).map_err(|error| error.to_string())?;
-        ours.pace().comparable(self.machine).map_err(|why| why.to_string())?;
-        self.results.outcome(&key)
+        ours.pace().comparable(self.machine)?;
+        Ok(self.results.outcome(&key)?)
     }
 
-    pub(crate) fn value(&self, system: &str, workload: &str, size: &str) -> Result<f64, String> {
+    pub(crate) fn value(&self, system: &str, workload: &str, size: &str) -> Result<f64, Missing> {
         if self.metric.computed() {
-            return self.computed(system, workload, size);
+            return Ok(self.computed(system, workload, size)?);
         }
         let change_at = self.paper.workload.get(workload).and_then(|ours| ours.change(self.mode.quick));
         let value = self.metric.of(self.outcome(system, workload, size)?, self.after, change_at);
-        value.ok_or_else(|| "the run does not tell".into())
+        value.ok_or_else(|| Missing::NotYet("the run does not tell".into()))
     }
 
     /// Returns a value that no run tells, computed once.

@@ -86,11 +86,6 @@ pub enum Incomparable {
     },
 }
 
-impl Incomparable {
-    /// How its line begins.
-    pub const WORDS: &'static str = "not comparable";
-}
-
 /// Factor by which a comparable pace is off at most.
 const MOST: f64 = 1.5;
 
