@@ -10,7 +10,8 @@ step() {
 }
 
 step scripts/lint.sh
-step cargo test --workspace --no-fail-fast
+# Signals that whoever started this ignores, as `nohup` does, are tested too.
+step env --default-signal cargo test --workspace --no-fail-fast
 step scripts/lab-test.sh --quick
 step scripts/hw-test.sh quick
 step env FUZZ_SECONDS="${FUZZ_SECONDS:-10}" scripts/fuzz.sh

@@ -5,7 +5,7 @@ mod support;
 use std::path::{Path, PathBuf};
 use std::process::Output;
 
-use support::{both, compile, has, library, preloaded};
+use support::{both, compile, has, library, output, preloaded};
 
 struct Failing {
     program: PathBuf,
@@ -27,7 +27,7 @@ impl Failing {
         let mut command = preloaded(&self.program);
         command.env("LD_PRELOAD", format!("{}:{}", self.shim.display(), library().display()));
         command.env("FAIL_AT", call.to_string()).envs(variables.iter().copied());
-        command.output().expect("the program starts")
+        output(&mut command)
     }
 
     /// Lets each call fail until there is none of its number; returns the names of those that failed, each

@@ -7,7 +7,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-use support::{both, compile, has, library};
+use support::{both, compile, has, library, output};
 
 const NOBODY: u32 = 65534;
 
@@ -33,7 +33,7 @@ fn a_setuid_program_ignores_every_variable() {
     let run = |user: u32| {
         let mut command = Command::new(&program);
         command.uid(user).env("ISOTHERM_ALLOC_PROFILE", &private).env("ISOTHERM_ALLOC_REGIONS", "no number");
-        let output = command.output().expect("the program starts");
+        let output = output(&mut command);
         assert_eq!(&*output.stdout, b"1\n", "the library serves it: {}", both(&output));
         let files = read_dir(&private).expect("a folder").count();
         (String::from_utf8_lossy(&output.stderr).into_owned(), files)

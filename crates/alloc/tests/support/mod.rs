@@ -1,8 +1,12 @@
 //! Runs programs under the library.
 #![allow(dead_code)]
 
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
+use std::sync::mpsc::channel;
+use std::thread;
+use std::time::Duration;
 
 /// Returns the folder of cargo's output beside this test.
 fn built() -> PathBuf {
@@ -37,9 +41,31 @@ pub(crate) fn preloaded(program: impl AsRef<std::ffi::OsStr>) -> Command {
     command
 }
 
+/// Runs a command. One that has not ended after five minutes is ended, and the test fails with the calls that
+/// its threads were in.
+pub(crate) fn output(command: &mut Command) -> Output {
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0).spawn();
+    let child = child.expect("the program starts");
+    let group = child.id().to_string();
+    let (done, ended) = channel();
+    thread::spawn(move || done.send(child.wait_with_output().expect("its output can be read")));
+    ended.recv_timeout(Duration::from_secs(300)).unwrap_or_else(|_| {
+        let text = |command: &mut Command| {
+            command.output().map_or_else(|error| error.to_string(), |output| both(&output))
+        };
+        let members = text(Command::new("pgrep").args(["-g", &group]));
+        let traces = members.lines().map(|id| {
+            text(Command::new("gdb").args(["-batch", "-ex", "thread apply all bt", "-p", id]))
+        });
+        let traces: String = traces.collect();
+        text(Command::new("kill").args(["-KILL", &format!("-{group}")]));
+        panic!("{command:?} does not end:\n{traces}");
+    })
+}
+
 /// Runs a command that must succeed. Returns its standard output.
 pub(crate) fn succeed(command: &mut Command) -> String {
-    let output = command.output().expect("the program starts");
+    let output = output(command);
     assert!(output.status.success(), "{command:?}: {}\n{}", output.status, both(&output));
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
