@@ -54,9 +54,9 @@ pub(crate) fn output(command: &mut Command) -> Output {
             command.output().map_or_else(|error| error.to_string(), |output| both(&output))
         };
         let members = text(Command::new("pgrep").args(["-g", &group]));
-        let traces = members.lines().map(|id| {
-            text(Command::new("gdb").args(["-batch", "-ex", "thread apply all bt", "-p", id]))
-        });
+        let traces = members
+            .lines()
+            .map(|id| text(Command::new("gdb").args(["-batch", "-ex", "thread apply all bt", "-p", id])));
         let traces: String = traces.collect();
         text(Command::new("kill").args(["-KILL", &format!("-{group}")]));
         panic!("{command:?} does not end:\n{traces}");
