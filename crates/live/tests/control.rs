@@ -161,6 +161,9 @@ fn a_running_engine_is_read_changed_and_its_policy_replaced() {
     }
     // The requests: the policy, the changed parameter, pause, resume; TPP takes no samples.
     let asked = watched.lock().expect("one at a time").clone();
-    assert_eq!(asked[..4], [true, true, false, true], "{asked:?}");
+    let mut turns = asked.clone();
+    turns.dedup();
+    // On a busy machine the pause is there before the changed parameter has been asked for.
+    assert!(asked.len() > turns.len() && turns.starts_with(&[true, false, true]), "{asked:?}");
     assert_eq!((tiering.entry.name, ran.resized), ("tpp", 0));
 }

@@ -2,10 +2,9 @@
 
 use crate::limits::REGISTER_BITS as NUMBER_BITS;
 
-/// Words compared side by side, so that the comparisons are independent.
-const LANES: usize = 4;
-
-/// Time and number in one word: the least word is the earliest slot. 57 bits of picoseconds are 40 hours.
+/// A tournament tree in one array: the root is word 1, the children of word `n` are 2n and 2n + 1, and the
+/// leaves, in the upper half, are the slots. A word has its time and number, so the least is the earliest.
+/// 57 bits of picoseconds are 40 hours.
 #[derive(Debug, Clone)]
 pub(crate) struct Slots(Vec<u64>);
 
@@ -14,9 +13,14 @@ impl Slots {
 
     /// Creates `count` slots, at most [`Self::MAX`], all at time 0.
     pub(crate) fn new(count: usize) -> Self {
-        let slots = 0..count.min(Self::MAX) as u64;
-        let never = slots.end.next_multiple_of(LANES as u64) - slots.end;
-        Self(slots.chain(std::iter::repeat_n(u64::MAX, never as usize)).collect())
+        let count = count.min(Self::MAX);
+        if count == 0 {
+            return Self(Vec::new());
+        }
+        let leaves = count.next_power_of_two();
+        let mut slots = Self(vec![u64::MAX; 2 * leaves]);
+        (0..count).for_each(|slot| slots.set(slot, 0));
+        slots
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -26,20 +30,20 @@ impl Slots {
     /// Returns the earliest slot and its time; the lowest number among equals. There must be one.
     #[inline]
     pub(crate) fn earliest(&self) -> (usize, u64) {
-        let (lanes, _) = self.0.as_chunks::<LANES>();
-        let mut least = [u64::MAX; LANES];
-        for words in lanes {
-            for lane in 0..LANES {
-                least[lane] = least[lane].min(words[lane]);
-            }
-        }
-        let word = least[0].min(least[1]).min(least[2].min(least[3]));
+        let word = self.0[1];
         ((word & (Self::MAX as u64 - 1)) as usize, word >> NUMBER_BITS)
     }
 
     #[inline]
     pub(crate) fn set(&mut self, slot: usize, time: u64) {
-        self.0[slot] = time << NUMBER_BITS | slot as u64;
+        let mut least = time << NUMBER_BITS | slot as u64;
+        let mut at = self.0.len() / 2 + slot;
+        self.0[at] = least;
+        while at > 1 {
+            least = least.min(self.0[at ^ 1]);
+            at /= 2;
+            self.0[at] = least;
+        }
     }
 }
 
