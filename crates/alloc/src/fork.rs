@@ -12,6 +12,7 @@ pub(crate) fn prepare() {
 }
 
 extern "C" fn after_in_child() {
+    thread::forget_others();
     thread::release_hold();
     profile::fork();
 }

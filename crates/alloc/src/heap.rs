@@ -99,7 +99,7 @@ unsafe extern "C" fn allocate_slowly(
             }
             block
         }
-        Access::Ending => large(regions::get(0).uncached(), size, alignment, zeroed),
+        Access::Ending(_outside) => large(regions::get(0).uncached(), size, alignment, zeroed),
         Access::Nested => early::allocate(size, alignment),
         Access::Library => library::allocate(size, alignment, zeroed),
     };
@@ -228,7 +228,7 @@ unsafe extern "C" fn release_slowly(block: *mut c_void) {
                 deferred::release_all(&mut guard);
                 release_to(&mut guard, block, offset);
             }
-            Access::Ending => {
+            Access::Ending(_outside) => {
                 if let Some(profile) = profile::get() {
                     profile.forget(block);
                 }
@@ -370,7 +370,7 @@ pub(crate) unsafe fn replace(block: *mut c_void, new: *mut c_void, bytes: usize)
 fn allocate_for(region: usize, size: usize) -> *mut c_void {
     match enter() {
         Access::Ready(mut guard) => allocate_in(&mut guard, region, size, QUANTUM, false),
-        Access::Ending => large(regions::get(region).uncached(), size, QUANTUM, false),
+        Access::Ending(_outside) => large(regions::get(region).uncached(), size, QUANTUM, false),
         Access::Nested => early::allocate(size, QUANTUM),
         Access::Library => ptr::null_mut(),
     }
@@ -382,8 +382,9 @@ fn allocate_for(region: usize, size: usize) -> *mut c_void {
 /// As for [`resize`].
 unsafe fn resize_large(block: *mut c_void, size: usize, offset: usize, old: usize) -> *mut c_void {
     let region = regions::index(offset);
-    let place = match enter() {
-        Access::Ready(mut guard) => guard.place(region),
+    let mut access = enter();
+    let place = match &mut access {
+        Access::Ready(guard) => guard.place(region),
         _ => regions::get(region).uncached(),
     };
     // SAFETY: the caller's promise. Where the block moves, its old pages may be another thread's at once.

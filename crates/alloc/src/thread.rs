@@ -2,8 +2,8 @@
 
 use std::ffi::c_void;
 use std::ptr;
-use std::sync::atomic::AtomicU32;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32};
 
 use crate::context::memo::Memo;
 use crate::context::rules::Rules;
@@ -19,7 +19,7 @@ pub(crate) struct ThreadState {
     /// Largest size that the fast path serves, in bytes.
     pub(crate) fast_limit: usize,
     /// Whether this thread is in the slow path, which a signal handler may have interrupted.
-    busy: bool,
+    busy: AtomicBool,
     /// Rounds of destructors seen.
     rounds: u8,
     /// Value of [`UNLOADED`] when the memories of addresses were last cleared.
@@ -33,6 +33,8 @@ pub(crate) struct ThreadState {
     caches: [u32; regions::MAX],
     /// Next state without a thread.
     next: *mut Self,
+    /// The state made before this one.
+    older: *mut Self,
     pub(crate) rules: Rules,
     pub(crate) memo: Memo,
 }
@@ -69,8 +71,29 @@ pub(crate) fn prepare() -> bool {
     done
 }
 
-/// Keeps threads from beginning and ending during a fork.
+/// All states, the latest first.
+static STATES: AtomicPtr<ThreadState> = AtomicPtr::new(ptr::null_mut());
+static FORKS: Lock<()> = Lock::new(());
+/// The value of [`tls::get`] in the thread that forks, null if none does.
+static FORKING: AtomicPtr<ThreadState> = AtomicPtr::new(ptr::null_mut());
+/// Number of threads without a state that are in jemalloc.
+static OUTSIDE: AtomicU32 = AtomicU32::new(0);
+
+/// Keeps threads out of jemalloc, and from beginning and ending, during a fork. jemalloc's own handlers do not
+/// take every lock (its page map's, `rtree->init_lock`, which a thread may hold whose first attempt to get
+/// memory failed), and a child could wait for such a lock forever.
 pub(crate) extern "C" fn hold() {
+    FORKS.take();
+    let own = tls::get();
+    FORKING.store(if own.is_null() { tls::ENDED } else { own }, SeqCst);
+    // Brief, unless a thread waits for what this one holds, which must not stop the fork: a second at most.
+    for _ in 0..20_000 {
+        if OUTSIDE.load(SeqCst) == 0 && !states().any(|state| is_busy(state) && state != own) {
+            break;
+        }
+        // SAFETY: the call has no preconditions.
+        unsafe { libc::usleep(50) };
+    }
     IDLE.take();
     ENTERING.take();
 }
@@ -78,6 +101,64 @@ pub(crate) extern "C" fn hold() {
 pub(crate) extern "C" fn release_hold() {
     ENTERING.release();
     IDLE.release();
+    FORKING.store(ptr::null_mut(), Release);
+    FORKS.release();
+}
+
+/// Forgets the threads that the child of a fork lacks.
+pub(crate) fn forget_others() {
+    OUTSIDE.store(0, Relaxed);
+    states().filter(|&state| state != tls::get()).for_each(|state| set_busy(state, false));
+}
+
+fn states() -> impl Iterator<Item = *mut ThreadState> {
+    let state = |state: *mut ThreadState| (!state.is_null()).then_some(state);
+    // SAFETY: states stay mapped, and the link was written before the state was put into the list.
+    std::iter::successors(state(STATES.load(Acquire)), move |&newer| state(unsafe { (*newer).older }))
+}
+
+fn is_busy(state: *mut ThreadState) -> bool {
+    // SAFETY: states stay mapped, and other threads reach only the flag.
+    unsafe { (*state).busy.load(SeqCst) }
+}
+
+fn set_busy(state: *mut ThreadState, busy: bool) {
+    // SAFETY: as in `is_busy`. The order is that of [`may_go_on`].
+    unsafe { (*state).busy.swap(busy, SeqCst) };
+}
+
+/// Returns whether no other thread forks. A thread is counted as in jemalloc before it asks, and a fork is
+/// announced before it looks, so one of the two sees the other.
+fn may_go_on() -> bool {
+    let forking = FORKING.load(SeqCst);
+    forking.is_null() || forking == tls::get()
+}
+
+fn wait() {
+    // SAFETY: the call has no preconditions.
+    unsafe { libc::sched_yield() };
+}
+
+/// A thread without a state in jemalloc, until dropped.
+pub(crate) struct Outside(());
+
+impl Outside {
+    fn enter() -> Self {
+        loop {
+            OUTSIDE.fetch_add(1, SeqCst);
+            if may_go_on() {
+                break Self(());
+            }
+            OUTSIDE.fetch_sub(1, SeqCst);
+            wait();
+        }
+    }
+}
+
+impl Drop for Outside {
+    fn drop(&mut self) {
+        OUTSIDE.fetch_sub(1, Release);
+    }
 }
 
 /// Notes that code may be gone: threads then forget what they know about its addresses.
@@ -89,7 +170,7 @@ pub(crate) fn note_unloaded() {
 pub(crate) enum Access {
     Ready(Guard),
     /// The arenas without a cache: the thread is about to end, or there is no memory for a state.
-    Ending,
+    Ending(Outside),
     /// Early or deferred blocks: the call interrupts another of this thread.
     Nested,
     Library,
@@ -107,14 +188,18 @@ pub(crate) fn enter() -> Access {
         state = begin();
     }
     if state.is_null() || state == tls::ENDED {
-        return Access::Ending;
+        return Access::Ending(Outside::enter());
     }
-    // SAFETY: the state is this thread's and stays. Volatile, because a handler of this thread reads it.
-    unsafe {
-        if (&raw const (*state).busy).read_volatile() {
-            return Access::Nested;
+    if is_busy(state) {
+        return Access::Nested;
+    }
+    loop {
+        set_busy(state, true);
+        if may_go_on() {
+            break;
         }
-        (&raw mut (*state).busy).write_volatile(true);
+        set_busy(state, false);
+        wait();
     }
     let mut guard = Guard(state);
     guard.forget_unloaded();
@@ -128,16 +213,14 @@ fn begin() -> *mut ThreadState {
     }
     // SAFETY: the state is new or was taken from the idle list, so only this thread has it.
     unsafe {
-        (*state).busy = true;
         (*state).rounds = 0;
         (*state).top = stack_top();
     }
+    set_busy(state, true);
     tls::set(state);
     // SAFETY: `prepare` made the key. If glibc allocates here, the state is already busy.
-    unsafe {
-        libc::pthread_setspecific(KEY.load(Relaxed), state.cast());
-        (*state).busy = false;
-    }
+    unsafe { libc::pthread_setspecific(KEY.load(Relaxed), state.cast()) };
+    set_busy(state, false);
     state
 }
 
@@ -162,6 +245,11 @@ fn make() -> *mut ThreadState {
     unsafe {
         (*state).fast_limit = if profile::get().is_some() { 0 } else { classes::LARGEST };
         (*state).places = list(state, lists).cast();
+        let link = &raw mut (*state).older;
+        let _ = STATES.fetch_update(AcqRel, Acquire, |older| {
+            *link = older;
+            Some(state)
+        });
     }
     state
 }
@@ -188,7 +276,7 @@ extern "C" fn ended(state: *mut c_void) {
             libc::pthread_setspecific(KEY.load(Relaxed), state.cast());
             return;
         }
-        (*state).busy = true;
+        set_busy(state, true);
         Guard(state).empty();
     }
     tls::set(tls::ENDED);
@@ -267,6 +355,6 @@ impl Guard {
 impl Drop for Guard {
     fn drop(&mut self) {
         // SAFETY: the state is this thread's and stays mapped.
-        unsafe { (&raw mut (*self.0).busy).write_volatile(false) };
+        unsafe { (*self.0).busy.store(false, Release) };
     }
 }

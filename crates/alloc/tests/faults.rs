@@ -5,7 +5,7 @@ mod support;
 use std::path::{Path, PathBuf};
 use std::process::Output;
 
-use support::{both, compile, has, library, output, preloaded};
+use support::{both, compile, has, library, output, preloaded, succeed};
 
 struct Failing {
     program: PathBuf,
@@ -83,4 +83,15 @@ fn each_call_fails_once_in_a_profiled_program() {
         let (_, report) = failed.iter().find(|(failed, _)| failed == name).expect(name);
         assert!(report.contains("no profile is written"), "{report}");
     }
+}
+
+/// A regression: the child waited forever for a lock of jemalloc's that a thread of its parent held.
+#[test]
+fn a_child_of_a_fork_beside_a_failed_growth_allocates() {
+    if !has("gcc") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let program = compile(folder.path(), "fork_growing.c", &["-rdynamic"]);
+    assert_eq!(succeed(&mut preloaded(program)), "ok\n");
 }
