@@ -110,7 +110,12 @@ fn converse(path: &Path) -> Vec<String> {
     // Lines that arrive together are answered in one step, before the engine has built the requested policy.
     stream.write_all(b"set threshold=4\nparameters\npolicy tpp\nstatus\n").expect("the engine listens");
     answers.extend((0..4).map(|_| hear(&mut stream)));
-    answers.push(ask(&mut stream, "status"));
+    // A policy has gauges once it is built.
+    let mut status = ask(&mut stream, "status");
+    while !status.contains("\nactive-slow-pages = ") {
+        status = ask(&mut stream, "status");
+    }
+    answers.push(status);
     answers
 }
 
