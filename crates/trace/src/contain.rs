@@ -1,4 +1,4 @@
-//! Turns panics of the Parquet decoder on corrupt files into errors.
+//! Turns panics of the Parquet library into errors: on corrupt files, and without memory for a compressor.
 //!
 //! The decoder asserts what a well-formed file guarantees, and a corrupt one may violate all of it. The panic
 //! hook belongs to the whole process, so a quiet hook is installed once before the current one, and acts only
@@ -28,14 +28,14 @@ fn install() {
 fn message(payload: &(dyn Any + Send)) -> String {
     let text = payload.downcast_ref::<&str>().copied();
     let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
-    text.unwrap_or("the decoder gave up").lines().next().unwrap_or_default().to_owned()
+    text.unwrap_or("it gave up").lines().next().unwrap_or_default().to_owned()
 }
 
-/// Runs `decode` and returns the message of its panic as an error; its state is then abandoned.
-pub(crate) fn contained<T>(decode: impl FnOnce() -> T) -> Result<T, String> {
+/// Runs `work` and returns the message of its panic as an error; its state is then abandoned.
+pub(crate) fn contained<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     install();
     let before = QUIET.replace(true);
-    let result = panic::catch_unwind(AssertUnwindSafe(decode));
+    let result = panic::catch_unwind(AssertUnwindSafe(work));
     QUIET.set(before);
     result.map_err(|payload| message(payload.as_ref()))
 }

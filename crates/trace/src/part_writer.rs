@@ -10,6 +10,7 @@ use parquet::errors::ParquetError;
 use parquet::file::metadata::KeyValue;
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 
+use crate::contain::contained;
 use crate::format::{self, FORMAT_VERSION, PROVENANCE_KEY, VERSION_KEY};
 use crate::{Provenance, Rows, TraceError};
 
@@ -53,14 +54,18 @@ impl PartWriter {
         self.writer.as_ref().map_or(0, |writer| writer.bytes_written() as u64)
     }
 
-    /// Writes the rows as one row group. `rows` is unchanged afterwards: its vectors serve as scratch space.
+    /// Writes the rows as one row group. `rows`, whose vectors serve as scratch space, is unchanged afterwards,
+    /// unless there is an error.
     pub(crate) fn write(&mut self, rows: &mut Rows) -> Result<(), TraceError> {
         let Some(writer) = &mut self.writer else { return Ok(()) };
-        let written = writer.next_row_group().and_then(|mut group| {
+        let write = || {
+            let mut group = writer.next_row_group()?;
             write_columns(&mut group, rows)?;
             group.close()
-        });
-        written.map_err(|error| failure(&self.unfinished, error))?;
+        };
+        contained(write)
+            .map_err(|reason| TraceError::Write { path: self.unfinished.clone(), reason })?
+            .map_err(|error| failure(&self.unfinished, error))?;
         self.rows += rows.len();
         Ok(())
     }
