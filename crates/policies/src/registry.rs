@@ -190,8 +190,6 @@ macro_rules! entry {
 pub const DEFAULT: &str = "hybridtier";
 /// The policy without tiering, against which others are compared.
 pub const BASELINE: &str = "first-touch";
-/// The policy that a report's answer is about, if it ran.
-pub const SUBJECT: &str = "freqtier";
 
 /// Every policy and bound, in the order in which they are listed.
 pub static ALL: &[Entry] = &[
@@ -448,7 +446,7 @@ mod tests {
 
     #[test]
     fn names_that_other_crates_take_from_here_are_registered() {
-        assert!([DEFAULT, BASELINE, SUBJECT].iter().all(|name| find(name).is_ok()));
+        assert!([DEFAULT, BASELINE].iter().all(|name| find(name).is_ok()));
         let limits: Vec<_> =
             bounds().filter(|(_, bound)| bound.is_limit()).map(|(entry, _)| entry.name).collect();
         assert_eq!(limits, ["all-fast", "all-slow", "oracle", "belady"]);

@@ -1,6 +1,6 @@
 //! The report in words: the answer in one line, and the notes below a table.
 
-use isotherm_policies::registry::{BASELINE, SUBJECT, bounds};
+use isotherm_policies::registry::{BASELINE, DEFAULT, bounds};
 use isotherm_sim::{LongRun, Report, RunResult};
 
 use crate::format::{count, counted, factor, list, percent, reasons, share};
@@ -18,50 +18,62 @@ fn run_name(run: &RunResult) -> String {
     format!("{} {}", run.policy, run.fast)
 }
 
-/// Returns the run that the answer is about: the registry's subject, else the first policy that is neither
-/// a limit nor the baseline, at the middle size.
+/// Returns the run that the answer is about: of the policy that live runs have by default, else of the last
+/// one that is neither a limit nor the baseline, at the middle size.
 pub(crate) fn subject(report: &Report) -> Option<&RunResult> {
-    let limits = limits();
     let names = || report.runs.iter().map(|run| run.policy.as_str());
     let policy = names()
-        .find(|&name| name == SUBJECT)
-        .or_else(|| names().find(|name| !limits.contains(name) && *name != BASELINE))
+        .find(|&name| name == DEFAULT)
+        .or_else(|| names().rfind(|name| is_policy(name)))
         .or_else(|| names().next())?;
     let mut runs: Vec<_> = report.runs.iter().filter(|run| run.policy == policy).collect();
     runs.sort_by_key(|run| run.fast_bytes);
     runs.get(runs.len() / 2).copied()
 }
 
-/// Returns the answer in one sentence; `None` without runs.
+/// Returns whether it moves pages, and some machine can run it.
+fn is_policy(name: &str) -> bool {
+    name != BASELINE && !limits().contains(&name)
+}
+
+/// Returns the answer in one or two sentences; `None` without runs.
 pub(crate) fn answer(report: &Report) -> Option<String> {
     let run = subject(report)?;
     let is_compared = |other: &&RunResult| other.policy == BASELINE && other.fast_bytes == run.fast_bytes;
-    let long = run.long_run.as_ref().map_or(String::new(), |long| format!(" {}", in_the_long_run(run, long)));
     let baseline = report.runs.iter().find(is_compared).filter(|_| run.policy != BASELINE);
     let compared =
         baseline.map_or(String::new(), |other| format!("{BASELINE} {}, ", percent(other.hit_ratio)));
-    Some(format!(
-        "With {} of the memory fast, {} serves {} of misses from the fast tier ({compared}best possible {}), \
-         and the program runs {} times as long as with all memory fast.{long}",
-        share(run.fast_bytes.0.min(run.footprint_bytes.0), run.footprint_bytes.0),
-        run.policy,
+    let fast = share(run.fast_bytes.0.min(run.footprint_bytes.0), run.footprint_bytes.0);
+    let serves = format!(
+        "serves {} of misses from the fast tier ({compared}best possible {})",
         percent(run.hit_ratio),
         percent(run.belady_hit_ratio),
-        factor(run.slowdown),
-    ))
+    );
+    Some(match &run.long_run {
+        Some(long) => {
+            let baseline = baseline.and_then(|other| other.long_run.as_ref());
+            format!("With {fast} of the memory fast, {}. It {serves}.", in_the_long_run(run, long, baseline))
+        }
+        None => format!(
+            "With {fast} of the memory fast, {} {serves}, and the program runs {} times as long as with all \
+             memory fast.",
+            run.policy,
+            factor(run.slowdown),
+        ),
+    })
 }
 
 /// Says how fast a run is in the long run, and from when on that pays.
-fn in_the_long_run(run: &RunResult, long: &LongRun) -> String {
+fn in_the_long_run(run: &RunResult, long: &LongRun, baseline: Option<&LongRun>) -> String {
+    let speed = |long: &LongRun| percent(1.0 / long.slowdown);
+    let alone = baseline.map_or(String::new(), |other| format!(", {} without tiering", speed(other)));
     let pays = match long.pays_back_ns {
-        _ if run.policy == BASELINE || limits().contains(&run.policy.as_str()) => String::new(),
-        Some(time) => format!(", pays back after {time}"),
-        None if equal(long) => {
-            format!(", never pays back: it is as fast as {BASELINE}")
-        }
-        None => format!(", never pays back: {BASELINE} is faster"),
+        _ if !is_policy(&run.policy) => String::new(),
+        Some(time) => format!(", and is ahead of {BASELINE} after {time}"),
+        None if equal(long) => format!(", and never ahead of {BASELINE}: both are as fast"),
+        None => format!(", and never ahead of {BASELINE}: here tiering does not pay"),
     };
-    format!("Long run: {}x of all-fast{pays}.", factor(long.slowdown))
+    format!("the program runs at {} of full speed under {}{alone}{pays}", speed(long), run.policy)
 }
 
 /// Returns whether a run of the asked length takes as long as under first-touch.
@@ -72,7 +84,7 @@ fn equal(long: &LongRun) -> bool {
 /// Returns when a run pays back, for a table.
 pub(crate) fn payback(run: &RunResult, long: &LongRun) -> String {
     match long.pays_back_ns {
-        _ if run.policy == BASELINE || limits().contains(&run.policy.as_str()) => "-".into(),
+        _ if !is_policy(&run.policy) => "-".into(),
         None => "never".into(),
         Some(time) => time.to_string(),
     }

@@ -150,7 +150,10 @@ impl Bench {
                 assert!(ran.code.is_none() && ran.out.is_empty(), "{what}");
                 return;
             }
-            Side::Plugin if ran.err.starts_with("memory allocation of ") => {
+            // A child that has closed its standard error says nothing, and its shell what ended it.
+            Side::Plugin
+                if ran.err.starts_with("memory allocation of ") || ran.err == "Segmentation fault\n" =>
+            {
                 return self.check_folder(&name, &what);
             }
             _ => {}
