@@ -79,9 +79,9 @@ static FORKING: AtomicPtr<ThreadState> = AtomicPtr::new(ptr::null_mut());
 /// Number of threads without a state that are in jemalloc.
 static OUTSIDE: AtomicU32 = AtomicU32::new(0);
 
-/// Keeps threads out of jemalloc, and from beginning and ending, during a fork. jemalloc's own handlers do not
-/// take every lock (its page map's, `rtree->init_lock`, which a thread may hold whose first attempt to get
-/// memory failed), and a child could wait for such a lock forever.
+/// Keeps threads out of jemalloc, and from beginning and ending, during a fork. jemalloc's own handlers do
+/// not take every lock (its page map's, `rtree->init_lock`, which a thread may hold whose first attempt to
+/// get memory failed), and a child could wait for such a lock forever.
 pub(crate) extern "C" fn hold() {
     FORKS.take();
     let own = tls::get();

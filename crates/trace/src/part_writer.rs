@@ -54,8 +54,8 @@ impl PartWriter {
         self.writer.as_ref().map_or(0, |writer| writer.bytes_written() as u64)
     }
 
-    /// Writes the rows as one row group. `rows`, whose vectors serve as scratch space, is unchanged afterwards,
-    /// unless there is an error.
+    /// Writes the rows as one row group. `rows`, whose vectors serve as scratch space, is unchanged after
+    /// success.
     pub(crate) fn write(&mut self, rows: &mut Rows) -> Result<(), TraceError> {
         let Some(writer) = &mut self.writer else { return Ok(()) };
         let write = || {
