@@ -21,7 +21,7 @@ install: build ## Copy the binary and its libraries to PREFIX (/usr/local)
 docs: setup ## Write the documents' tables of policies, workloads and machines from the registries
 	ISOTHERM_WRITE_DOCS=1 cargo test -p isotherm --test cli documents
 
-demo: build ## Record sqlite3, replay it under FreqTier and the bounds, write build/demo/report.html
+demo: build ## Record sqlite3 and sort, replay them for ten minutes, write reports to build/demo
 	@scripts/demo.sh
 
 demo-clean: ## Remove the demo's recording and report

@@ -1,43 +1,49 @@
 #!/usr/bin/env bash
-# The demo: records Debian's sqlite3 on a task in memory, replays the recording under FreqTier and the bounds,
-# and writes a report. A finished recording of the same inputs is used again; FORCE=1 records again.
+# The demo: records two programs of Debian, replays each for ten minutes with a fifth of its memory fast, and
+# writes reports. sqlite3 returns to the same pages and gains; sort never does, and loses. A finished
+# recording of the same inputs is used again; FORCE=1 records again.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 isotherm=target/release/isotherm
 plugin=target/release/libisotherm_recorder_plugin.so
-query=demo/shop.sql
 folder=build/demo
-trace=$folder/shop.trace
-report=$folder/report.html
+mkdir -p "$folder"
 
-# What the recording depends on.
-inputs() {
-    sqlite3 --version
-    qemu-x86_64 --version
-    sha256sum "$query" "$plugin" scripts/demo.sh
-}
-
+# record NAME INPUT COMMAND...: records a command that works on the file INPUT.
 record() {
-    echo "== recording: sqlite3 :memory: < $query"
-    echo "   (under QEMU's emulation: about half a minute)"
+    local trace=$folder/$1.trace input=$2
+    shift 2
+    # What the recording depends on.
+    local inputs
+    inputs=$("$1" --version | head -n 1; qemu-x86_64 --version; sha256sum "$input" "$plugin" scripts/demo.sh)
+    if [ -z "${FORCE:-}" ] && [ -d "$trace" ] && [ "$inputs" = "$(cat "$trace.inputs" 2>/dev/null)" ]; then
+        echo "== the recording in $trace has the same inputs and is used again (FORCE=1 records again)"
+        return
+    fi
+    echo "== recording: $* (under QEMU's emulation: about half a minute)"
     rm -rf "$trace" "$trace.inputs"
     # A small cache for a small program: a server's of 24 MB stands before hundreds of gigabytes.
-    "$isotherm" record --cache 512K --no-aslr --output "$trace" -- sqlite3 :memory: ".read $query" >"$folder/shop.txt"
+    LC_ALL=C "$isotherm" record --cache 512K --no-aslr --output "$trace" -- "$@" >"$folder/output.txt"
     # Only now: a recording that was cut short is not used again.
-    inputs >"$trace.inputs"
+    echo "$inputs" >"$trace.inputs"
 }
 
-mkdir -p "$folder"
-if [ -z "${FORCE:-}" ] && [ -d "$trace" ] && inputs | cmp -s - "$trace.inputs"; then
-    echo "== the recording in $trace has the same inputs and is used again (FORCE=1 records again)"
-else
-    record
-fi
-"$isotherm" trace info "$trace"
+# replay NAME: replays a recording, and prints the answer.
+replay() {
+    echo
+    echo "== $1 on a server with CXL memory, for ten minutes: DRAM for a fifth of its memory (1:4)"
+    "$isotherm" simulate "$folder/$1.trace" --fast 1:4 --for 10min \
+        --policy first-touch,hybridtier,pact,belady,all-fast,all-slow --report "$folder/$1.html"
+}
+
+awk 'BEGIN { for (x = i = 1; i <= 400000; i++) { x = (x * 69069 + 12345) % 4294967296; printf "%010.0f customer %d\n", x, i } }' \
+    >"$folder/lines.txt"
+record shop demo/shop.sql sqlite3 :memory: ".read demo/shop.sql"
+record sort "$folder/lines.txt" sort --parallel=1 -S 200M "$folder/lines.txt"
+"$isotherm" trace info "$folder/shop.trace"
+replay shop
+replay sort
 echo
-echo "== replaying it on a server with CXL memory; fast:slow memory 1:4, 1:8 and 1:16"
-"$isotherm" simulate "$trace" --machine freqtier-cxl1 --fast 1:4,1:8,1:16 \
-    --policy first-touch,lru,freqtier,oracle,belady,all-fast,all-slow --report "$report"
-echo
-echo "Open $report in a browser; docs/guide/report.md says how to read it."
+echo "sqlite3 gains from tiering, sort does not: the lines that begin with 'With 1/5' say so."
+echo "Open $folder/shop.html and $folder/sort.html in a browser; docs/guide/report.md says how to read them."
