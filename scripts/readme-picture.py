@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Draws the README's picture from the demo's recording: slowdown by the share of memory that is fast.
+"""Draws the README's picture from the demo's recording of sqlite3: slowdown in the long run by the share of
+memory that is fast. Takes some ten minutes.
 
     scripts/readme-picture.py --binary target/release/isotherm
 """
@@ -14,9 +15,9 @@ import subprocess
 LINES = {
     "all-slow": ("all memory slow", "#999999"),
     "first-touch": ("first-touch (Linux' default)", "#0072b2"),
-    "freqtier": ("FreqTier", "#d55e00"),
-    "tpp": ("TPP", "#009e73"),
-    "multi-clock": ("MULTI-CLOCK", "#cc79a7"),
+    "hybridtier": ("HybridTier", "#d55e00"),
+    "pact": ("PACT", "#009e73"),
+    "memtis": ("Memtis", "#cc79a7"),
     "belady": ("best placement (bound)", "#000000"),
 }
 SIZES = ["3.125%", "6.25%", "12.5%", "25%", "50%", "100%"]
@@ -24,13 +25,13 @@ WIDTH, HEIGHT, LEFT, TOP, BOTTOM, RIGHT = 720, 320, 64, 16, 52, 236
 
 
 def runs(binary, trace):
-    command = [binary, "simulate", trace, "--machine", "freqtier-cxl1", "--fast", ",".join(SIZES)]
+    command = [binary, "simulate", trace, "--for", "10min", "--fast", ",".join(SIZES)]
     command += ["--policy", ",".join(LINES), "--json"]
     return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)["runs"]
 
 
 def picture(runs):
-    top = max(run["slowdown"] for run in runs)
+    top = max(run["long_run"]["slowdown"] for run in runs)
     low, high = 1.0, math.ceil(top * 20) / 20
 
     def x(share):
@@ -62,7 +63,9 @@ def picture(runs):
     )
     for index, (policy, (name, colour)) in enumerate(LINES.items()):
         points = sorted(
-            (run["fast_bytes"] / run["footprint_bytes"], run["slowdown"]) for run in runs if run["policy"] == policy
+            (run["fast_bytes"] / run["footprint_bytes"], run["long_run"]["slowdown"])
+            for run in runs
+            if run["policy"] == policy
         )
         path = " ".join(f"{x(min(share, 1)):.1f},{y(slowdown):.1f}" for share, slowdown in points)
         parts.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2.5"/>')
