@@ -121,12 +121,12 @@ impl<'a> Replay<'a> {
     }
 
     pub(crate) fn processor<L: Locator>(&self, locator: L) -> Processor<'a, L> {
-        self.processor_with(locator, self.interval_length)
+        self.processor_with(locator, self.interval_length, self.scale.time)
     }
 
-    fn processor_with<L: Locator>(&self, locator: L, interval_length: usize) -> Processor<'a, L> {
-        // The ring's samples, too, stand for the whole footprint.
-        let ring = (self.profile.costs.ring_samples as f64 / self.scale.footprint) as u64;
+    fn processor_with<L: Locator>(&self, locator: L, interval_length: usize, times: f64) -> Processor<'a, L> {
+        // The ring has to hold what a policy leaves in it between two steps.
+        let ring = (self.profile.costs.ring_samples as f64 / self.scale.rates(times)) as u64;
         let sampler = Sampler::new(ring.max(MIN_RING), self.seed, &self.profile.costs);
         let scale = self.scale.footprint;
         let processor = Processor::new(self.stream, self.profile, locator, interval_length, sampler, scale);
@@ -174,13 +174,13 @@ impl<'a> Replay<'a> {
         self.placed(PageTable::new(pages, capacity, 0.0, Allocation::FastFirst))
     }
 
-    /// Replays under a policy, whose slowest control loop is given, with `fast` pages in the first tier;
-    /// returns the host as the policy left it.
+    /// Replays under a policy, built with the scaled parameters, with `fast` pages in the first tier; returns
+    /// the host as the policy left it.
     pub(crate) fn policy(
         &self,
         fast: Pages,
         policy: &mut dyn Policy,
-        control_loop: Nanos,
+        scaled: &Scaled,
     ) -> Result<(SimHost<'a>, EngineStatistics), EngineError> {
         let reserve = self.profile.costs.reserve;
         let allocation = policy.allocation();
@@ -191,7 +191,7 @@ impl<'a> Replay<'a> {
             table = table.with_lists(gib_per_page);
         }
         let interval_length = self.interval_length * self.intervals_merged();
-        let mut processor = self.processor_with(table, interval_length);
+        let mut processor = self.processor_with(table, interval_length, scaled.times);
         processor.sampler.set_record(policy.record());
         let mut host = SimHost::new(
             processor,
@@ -200,7 +200,7 @@ impl<'a> Replay<'a> {
             policy.migration_context(),
             self.scale.footprint,
         );
-        host.rounds = self.rounds(Some(control_loop));
+        host.rounds = self.rounds(Some(scaled.control_loop));
         let statistics = isotherm_core::run(&mut host, policy, |host, policy| {
             host.note_gauges(|gauges| policy.gauges(gauges));
         })?;

@@ -94,7 +94,7 @@ impl<'a> Testbed<'a> {
         fast: Pages,
         policy: &mut dyn Policy,
     ) -> Result<RunResult, SimulateError> {
-        let (mut host, statistics) = self.replay.policy(fast, policy, scaled.control_loop)?;
+        let (mut host, statistics) = self.replay.policy(fast, policy, &scaled)?;
         let finished = Finished::of(&host.processor, host.rounds.take());
         let mut result = self.result(entry, scaled, fast, &finished);
         result.promotions = host.migrations.promotions;

@@ -3,8 +3,10 @@
 
 mod support;
 
-use isotherm_core::parameters::Scale;
+use isotherm_core::parameters::{Parameters, Scale};
 use isotherm_core::{Bytes, Nanos};
+use isotherm_machine::Profile;
+use isotherm_policies::Entry;
 use isotherm_sim::{Experiment, FastSize, INTERVALS, Input, Length, LongRun, RunResult, simulate_long};
 use support::{input, numbers, plain_machine, stream};
 
@@ -13,17 +15,27 @@ const ACCESSES: u32 = 50_000;
 /// Rounds of a run that settles before their end.
 const ROUNDS: u64 = 60;
 
-fn entry(policy: &str) -> &'static isotherm_policies::Entry {
+fn entry(policy: &str) -> &'static Entry {
     isotherm_policies::find(policy).expect("a known policy")
 }
 
 /// Runs policies in a fifth of the memory.
 fn long_runs(input: &Input, policies: &[&str], length: Length, scale: f64) -> Vec<RunResult> {
-    let profile = plain_machine();
+    let policies = policies.iter().map(|name| (entry(name), entry(name).parameters())).collect();
+    long_runs_of(input, &plain_machine(), policies, length, scale)
+}
+
+fn long_runs_of(
+    input: &Input,
+    profile: &Profile,
+    policies: Vec<(&'static Entry, Parameters)>,
+    length: Length,
+    scale: f64,
+) -> Vec<RunResult> {
     let experiment = Experiment {
-        policies: policies.iter().map(|name| (entry(name), entry(name).parameters())).collect(),
+        policies,
         sizes: vec![FastSize::parse("20%").expect("a size")],
-        profile: &profile,
+        profile,
         seed: 1,
         scale: Scale { footprint: scale, time: scale },
         intervals: INTERVALS,
@@ -125,6 +137,26 @@ fn exact(value: isotherm_core::parameters::Value) -> String {
         Value::Number(number) => format!("{number}"),
         other => other.to_string(),
     }
+}
+
+/// Guards against a ring that shrank with the footprint while times stayed long: it lost most samples.
+#[test]
+fn the_ring_holds_as_much_time_as_the_policys_own_is_long() {
+    let mut dense = entry("memtis").parameters();
+    dense.set("shortest_period", "1").expect("a period");
+    dense.set("longest_period", "1").expect("a period");
+    let mut profile = plain_machine();
+    profile.set("costs.ring_samples", "8000000").expect("a size");
+    let runs = long_runs_of(
+        &hot_at_the_end(),
+        &profile,
+        vec![(entry("memtis"), dense)],
+        Length::Rounds(ROUNDS),
+        16_000.0,
+    );
+    let run = &runs[0];
+    assert!(run.time_scale < 1000.0, "times are longer than the footprint's: {}", run.time_scale);
+    assert!(run.samples > 1_000_000 && run.samples_lost == 0, "{} lost of {}", run.samples_lost, run.samples);
 }
 
 #[test]

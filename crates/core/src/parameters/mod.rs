@@ -210,6 +210,11 @@ impl Scale {
     /// The paper's size.
     pub const NONE: Self = Self { footprint: 1.0, time: 1.0 };
 
+    /// Returns the divisor of an amount that comes in a duration divided by `times` instead of `time`.
+    pub fn rates(self, times: f64) -> f64 {
+        self.footprint * (times / self.time)
+    }
+
     /// Returns how much smaller a run is than `reference`, with `threads` for each of the paper's, all
     /// sampled at the policy's rate; a source that samples less densely counts as fewer threads.
     pub fn of(footprint: Bytes, reference: Bytes, threads: f64) -> Self {
@@ -285,7 +290,7 @@ impl Parameters {
 
     /// Divides as [`Self::scale`] does, but durations by `times` only. Rates are the same by either.
     pub fn scale_to(&mut self, scale: Scale, times: f64) {
-        let rates = scale.footprint * (times / scale.time);
+        let rates = scale.rates(times);
         for ((value, spec), set) in self.values.iter_mut().zip(&self.specs).zip(&self.set) {
             if !spec.scaled || *set {
                 continue;

@@ -182,11 +182,11 @@ impl<'a> Criticality<'a> {
     /// # Panics
     /// If `parameters` are another policy's.
     pub fn measure(&self, parameters: &Parameters, pages: &mut [PageStall]) -> Result<(), SimulateError> {
-        let mut scaled = parameters.clone();
-        scaled.set("batch", "0").expect("PACT's own parameter");
-        scaled.scale(self.replay.scale);
-        let mut pact = Pact::new(&scaled, &self.replay.setup(Pages(0)));
-        self.replay.policy(Pages(0), &mut pact, Nanos(0))?;
+        let mut parameters = parameters.clone();
+        parameters.set("batch", "0").expect("PACT's own parameter");
+        let scaled = self.replay.scaled(&parameters)?;
+        let mut pact = Pact::new(&scaled.parameters, &self.replay.setup(Pages(0)));
+        self.replay.policy(Pages(0), &mut pact, &scaled)?;
         pages.iter_mut().for_each(|page| page.pac = pact.pac(page.page));
         Ok(())
     }

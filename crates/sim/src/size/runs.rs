@@ -74,9 +74,9 @@ impl<'a> Runs<'a> {
     ) -> Result<f64, SimulateError> {
         let end = match entry.kind {
             Kind::Policy(build) => {
-                let Scaled { parameters, control_loop, .. } = self.replay.scaled(parameters)?;
-                let mut policy = build(&parameters, &self.replay.setup(fast))?;
-                let (host, _) = self.replay.policy(fast, policy.as_mut(), control_loop)?;
+                let scaled = self.replay.scaled(parameters)?;
+                let mut policy = build(&scaled.parameters, &self.replay.setup(fast))?;
+                let (host, _) = self.replay.policy(fast, policy.as_mut(), &scaled)?;
                 time(host.processor.now(), host.rounds.as_ref())
             }
             Kind::Bound(Bound::AllFast) => self.all_fast,
