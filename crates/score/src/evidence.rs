@@ -1,7 +1,5 @@
 //! Evidence for why orderings are not kept: paragraphs with commands, found by the ordering's id.
 
-use std::collections::BTreeMap;
-
 use serde::Deserialize;
 
 use crate::figures::Effect;
@@ -14,8 +12,7 @@ const FILE: &str = include_str!("../figures/evidence.toml");
 struct File {
     #[serde(default)]
     probe: Vec<Effect>,
-    #[serde(default)]
-    reason: BTreeMap<String, String>,
+    unexplained: String,
     #[serde(default)]
     evidence: Vec<Evidence>,
 }
@@ -33,8 +30,8 @@ pub(crate) struct Evidence {
 pub(crate) struct Paragraphs {
     /// Effects to switch for each speed that is not in order.
     pub(crate) probes: Vec<Effect>,
-    /// Explanation for each outcome of the probes.
-    reasons: BTreeMap<String, String>,
+    /// Said where no experiment explains an ordering.
+    unexplained: String,
     evidence: Vec<Evidence>,
 }
 
@@ -42,17 +39,18 @@ pub(crate) struct Paragraphs {
 /// A malformed file: a mistake in the source, found by the first test that reads it.
 pub(crate) fn all() -> Paragraphs {
     let file: File = toml::from_str(FILE).unwrap_or_else(|error| panic!("figures/evidence.toml: {error}"));
-    Paragraphs { probes: file.probe, reasons: file.reason, evidence: file.evidence }
+    Paragraphs { probes: file.probe, unexplained: file.unexplained, evidence: file.evidence }
 }
 
 impl Paragraphs {
-    pub(crate) fn proof(&self, id: &str, reason: Option<&str>) -> Option<Proof> {
+    /// Returns the experiment that explains an ordering: a paragraph, or the probe under which it is kept.
+    pub(crate) fn proof(&self, id: &str, back: Option<&Effect>) -> Proof {
         if let Some(Evidence { text, command, .. }) = find(&self.evidence, id) {
-            return Some(Proof { text: text.clone(), command: command.clone() });
+            return Proof { text: text.clone(), command: command.clone() };
         }
         let comparison = id.split('/').next().unwrap_or(id);
-        let text = self.reasons.get(reason?)?.clone();
-        Some(Proof { text, command: format!("isotherm score --only {comparison}") })
+        let text = back.map_or(&self.unexplained, |probe| &probe.what).clone();
+        Proof { text, command: format!("isotherm score --only {comparison}") }
     }
 }
 
@@ -86,14 +84,19 @@ mod tests {
     }
 
     #[test]
-    fn every_reason_that_probes_can_give_has_its_paragraph() {
+    fn an_ordering_is_explained_by_an_experiment_or_unexplained() {
         let paragraphs = all();
-        for reason in crate::probe::REASONS {
-            let proof = paragraphs.proof("a.t2/x>y/cdn/1:8", Some(reason)).expect("a paragraph");
-            assert!(proof.text.len() > 40 && proof.command == "isotherm score --only a.t2", "{proof:?}");
-        }
-        assert_eq!(paragraphs.reasons.len(), crate::probe::REASONS.len());
+        let text = |back| paragraphs.proof("a.t2/x>y/cdn/1:8", back);
         assert!(!paragraphs.probes.is_empty());
+        for probe in &paragraphs.probes {
+            let proof = text(Some(probe));
+            assert_eq!(
+                (proof.text, proof.command.as_str()),
+                (probe.what.clone(), "isotherm score --only a.t2")
+            );
+            assert!(probe.what.len() > 40, "{}", probe.id);
+        }
+        assert!(text(None).text.starts_with("Unexplained"));
     }
 
     #[test]

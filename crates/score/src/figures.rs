@@ -84,13 +84,13 @@ pub struct SystemRef {
     pub why: String,
 }
 
-/// Predictor of the stalls of a workload, or of each window of one; all without the factor `k`.
+/// Predictor of the stalls of a workload, without the factor `k`, or of the MLP of its windows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Predictor {
     /// PACT's Equation 1: misses / MLP, by the queue's occupancy, T1 / T2.
     Equation,
-    /// The same by bandwidth and latency, for windows only.
+    /// MLP by bandwidth and latency.
     LittlesLaw,
     Misses,
 }
@@ -167,10 +167,20 @@ pub struct Ordering {
     #[serde(default)]
     pub mean: bool,
     #[serde(default)]
-    pub or_equal: bool,
+    pub claim: Claim,
     /// Number of experiments that the paper itself exempts, without saying which.
     #[serde(default)]
     pub exceptions: usize,
+}
+
+/// Relation of one system to another that a paper claims.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Claim {
+    #[default]
+    Better,
+    NotWorse,
+    AboutEqual,
 }
 
 /// An effect of the model or the scale, measured with and without it.

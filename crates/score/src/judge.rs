@@ -6,13 +6,15 @@
 //! many experiments as the paper does, the worst first.
 
 use crate::evidence::Paragraphs;
-use crate::figures::{Comparison, Ordering, Value};
+use crate::figures::{Claim, Comparison, Ordering, Value};
 use crate::probe::{Probed, probe};
 use crate::scoreboard::{Judged, Proof, Verdict};
 use crate::values::{Missing, Values};
 
 /// Smallest margin: smaller differences are no order, in the paper's cells neither.
 pub(crate) const MIN_MARGIN: f64 = 0.01;
+/// Largest difference of two that a paper calls about equal: bars that differ by less look alike.
+const ABOUT: f64 = 0.03;
 
 #[derive(Debug, Clone, PartialEq)]
 struct Pair {
@@ -22,7 +24,7 @@ struct Pair {
     workload: Option<String>,
     size: String,
     than_size: String,
-    or_equal: bool,
+    claim: Claim,
 }
 
 /// Judges everything that a comparison claims; returns the evidence that the orderings refer to.
@@ -84,7 +86,7 @@ fn claimed(ordering: &Ordering, comparison: &Comparison, quick: bool) -> Vec<Pai
                 workload: workload.clone(),
                 size: size.clone(),
                 than_size: ordering.than_size.as_ref().unwrap_or(size).clone(),
-                or_equal: ordering.or_equal,
+                claim: ordering.claim,
             }));
         }
     }
@@ -114,7 +116,7 @@ fn printed(comparison: &Comparison, quick: bool) -> Vec<Pair> {
                     workload: one.workload.clone(),
                     size: one.size.clone().unwrap_or_default(),
                     than_size: one.size.clone().unwrap_or_default(),
-                    or_equal: false,
+                    claim: Claim::Better,
                 });
             }
         }
@@ -133,7 +135,7 @@ fn judge(
         Some(workload) => advantage(values, pair, workload),
         None => mean_advantage(values, pair, &comparison.workloads),
     };
-    let decide = |by: f64| verdict(by, margin, pair.or_equal);
+    let decide = |by: f64| verdict(by, margin, pair.claim);
     let workload = pair.workload.as_deref().unwrap_or("mean");
     let size = if pair.size == pair.than_size {
         pair.size.clone()
@@ -142,11 +144,14 @@ fn judge(
     };
     let id = format!("{}/{}>{}/{workload}/{size}", comparison.id, pair.better, pair.than);
     let by = advantage(values);
-    let verdict = by.as_ref().map_or_else(without_figures, |&by| decide(by));
+    let mut verdict = by.as_ref().map_or_else(without_figures, |&by| decide(by));
+    if verdict == Verdict::Kept && pair.claim != Claim::Better && !varies(values, comparison, pair) {
+        verdict = Verdict::Tie;
+    }
     let failed = verdict == Verdict::NotKept;
     let probed =
         if failed { probe(values, &paragraphs.probes, advantage, decide) } else { Probed::default() };
-    let proof = failed.then(|| paragraphs.proof(&id, probed.reason)).flatten();
+    let proof = failed.then(|| paragraphs.proof(&id, probed.back));
     let judged = Judged {
         better: pair.better.clone(),
         than: pair.than.clone(),
@@ -185,16 +190,29 @@ fn mean_advantage(values: &Values<'_>, pair: &Pair, workloads: &[String]) -> Res
     }
 }
 
-fn verdict(advantage: f64, margin: f64, or_equal: bool) -> Verdict {
-    if advantage > 1.0 + margin {
-        Verdict::Kept
-    } else if advantage < 1.0 / (1.0 + margin) {
-        Verdict::NotKept
-    } else if or_equal {
-        Verdict::Kept
-    } else {
-        Verdict::Tie
+fn verdict(advantage: f64, margin: f64, claim: Claim) -> Verdict {
+    let margin = if claim == Claim::AboutEqual { margin.max(ABOUT) } else { margin };
+    let (better, worse) = (advantage > 1.0 + margin, advantage < 1.0 / (1.0 + margin));
+    match claim {
+        _ if worse => Verdict::NotKept,
+        Claim::AboutEqual if better => Verdict::NotKept,
+        Claim::Better if !better => Verdict::Tie,
+        _ => Verdict::Kept,
     }
+}
+
+/// Returns whether any two systems of a comparison differ in the pair's cases. Where none do, what the paper
+/// varies has no part in our runs, and that they are equal shows nothing.
+fn varies(values: &Values<'_>, comparison: &Comparison, pair: &Pair) -> bool {
+    let workloads = pair.workload.as_ref().map_or(comparison.workloads.as_slice(), std::slice::from_ref);
+    let cases = workloads
+        .iter()
+        .flat_map(|workload| [&pair.size, &pair.than_size].into_iter().map(move |size| (workload, size)));
+    cases.into_iter().any(|(workload, size)| {
+        let all = comparison.systems.iter().filter_map(|system| values.value(system, workload, size).ok());
+        let mut all = all.map(f64::to_bits);
+        all.next().is_some_and(|first| all.any(|other| other != first))
+    })
 }
 
 fn exempt(group: &mut [Judged], exceptions: usize) {
@@ -231,12 +249,21 @@ mod tests {
 
     #[test]
     fn within_the_margin_there_is_no_order() {
-        assert_eq!(verdict(1.02, 0.01, false), Verdict::Kept);
-        assert_eq!(verdict(1.005, 0.01, false), Verdict::Tie);
-        assert_eq!(verdict(0.995, 0.01, true), Verdict::Kept, "being equal was enough");
-        assert_eq!(verdict(0.98, 0.01, true), Verdict::NotKept);
-        assert_eq!(verdict(1.02, 0.05, false), Verdict::Tie, "noise widens the margin");
-        assert_eq!(verdict(f64::INFINITY, 0.01, false), Verdict::Kept);
+        let better = |by, margin| verdict(by, margin, Claim::Better);
+        assert_eq!(better(1.02, 0.01), Verdict::Kept);
+        assert_eq!(better(1.005, 0.01), Verdict::Tie);
+        assert_eq!(better(1.02, 0.05), Verdict::Tie, "noise widens the margin");
+        assert_eq!(better(f64::INFINITY, 0.01), Verdict::Kept);
+        assert_eq!(verdict(0.995, 0.01, Claim::NotWorse), Verdict::Kept, "being equal was enough");
+        assert_eq!(verdict(0.98, 0.01, Claim::NotWorse), Verdict::NotKept);
+    }
+
+    /// Whatever was better counted as about equal.
+    #[test]
+    fn about_equal_is_judged_on_both_sides() {
+        let equal = |by| verdict(by, 0.01, Claim::AboutEqual);
+        assert_eq!([0.98, 1.0, 1.02].map(equal), [Verdict::Kept; 3]);
+        assert_eq!([0.9, 1.1, f64::INFINITY].map(equal), [Verdict::NotKept; 3]);
     }
 
     fn judged(workload: &str, than: &str, advantage: f64) -> Judged {
@@ -246,7 +273,7 @@ mod tests {
             workload: workload.into(),
             size: "1:8".into(),
             advantage: Some(advantage),
-            verdict: verdict(advantage, 0.01, false),
+            verdict: verdict(advantage, 0.01, Claim::Better),
             tried: Vec::new(),
             evidence: None,
             missing: None,

@@ -24,7 +24,9 @@ pub enum Metric {
     Saturated,
     PageStalls,
     WorkloadStalls,
-    WindowStalls,
+    /// Mean over windows.
+    Mlp,
+    MlpTrend,
 }
 
 impl Metric {
@@ -42,22 +44,23 @@ impl Metric {
             Self::Saturated => "pages with a saturated counter, % of the footprint",
             Self::PageStalls => "rank correlation with the stall of each page",
             Self::WorkloadStalls => "Pearson's correlation with the stalls of each workload",
-            Self::WindowStalls => "Pearson's correlation with the stalls of each window",
+            Self::Mlp => "mean MLP of the windows",
+            Self::MlpTrend => "Pearson's correlation with T1 / T2 of each window",
         }
     }
 
     pub fn higher_is_better(self) -> bool {
-        matches!(self, Self::Performance | Self::HitRatio | Self::Agreement) || self.correlates()
+        matches!(self, Self::Performance | Self::HitRatio | Self::Agreement | Self::Mlp) || self.correlates()
     }
 
     /// Returns whether it is a correlation with the core model's truth, from -1 to 1.
     pub fn correlates(self) -> bool {
-        matches!(self, Self::PageStalls | Self::WorkloadStalls | Self::WindowStalls)
+        matches!(self, Self::PageStalls | Self::WorkloadStalls | Self::MlpTrend)
     }
 
     /// Returns whether it is computed by itself, without a run that other metrics share.
     pub fn computed(self) -> bool {
-        self == Self::Metadata || self.correlates()
+        matches!(self, Self::Metadata | Self::Mlp) || self.correlates()
     }
 
     pub(crate) fn intervals(self) -> usize {
@@ -84,7 +87,9 @@ impl Metric {
             Self::Saturated => {
                 100.0 * outcome.max_gauges.get("saturated-pages")? / outcome.pages.max(1) as f64
             }
-            Self::Metadata | Self::PageStalls | Self::WorkloadStalls | Self::WindowStalls => return None,
+            Self::Metadata | Self::PageStalls | Self::WorkloadStalls | Self::Mlp | Self::MlpTrend => {
+                return None;
+            }
         })
     }
 

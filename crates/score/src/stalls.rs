@@ -1,4 +1,5 @@
-//! Quality of stall predictions: correlations with the core model's truth, with all memory in the slow tier.
+//! Quality of stall predictions: correlations with the core model's truth, and MLP by Little's law beside that
+//! of the queue, with all memory in the slow tier.
 
 use isotherm_core::TierId;
 use isotherm_machine::Profile;
@@ -45,12 +46,13 @@ impl Placed {
 }
 
 impl Case<'_> {
-    pub(crate) fn correlation(&self, metric: Metric) -> Result<f64, Failure> {
+    pub(crate) fn value(&self, metric: Metric) -> Result<f64, Failure> {
         let found = match metric {
             Metric::WorkloadStalls => self.workloads()?,
-            Metric::WindowStalls => self.windows()?,
+            Metric::Mlp => self.windows(|mlps| Some(mean(mlps.iter().map(|&(predicted, _)| predicted))))?,
+            Metric::MlpTrend => self.windows(pearson)?,
             Metric::PageStalls => self.pages()?,
-            _ => return Err("no correlation".into()),
+            _ => return Err("no prediction".into()),
         };
         found.ok_or_else(|| "one of the two does not vary".into())
     }
@@ -85,18 +87,24 @@ impl Case<'_> {
         Ok(pearson(&pairs.into_iter().flatten().collect::<Vec<_>>()))
     }
 
-    fn windows(&self) -> Result<Option<f64>, Failure> {
-        let predict: fn(&WindowStall) -> f64 = match self.predictor {
-            Some(Predictor::Equation) => |window| window.misses as f64 / window.parallelism,
-            Some(Predictor::LittlesLaw) => |window| window.misses as f64 / window.littles_law(),
-            Some(Predictor::Misses) => |window| window.misses as f64,
-            None => return Err("nothing that predicts the stalls of windows".into()),
+    /// Gathers each window's MLP of a core, as predicted and by the queue.
+    fn windows(&self, gather: fn(&[(f64, f64)]) -> Option<f64>) -> Result<Option<f64>, Failure> {
+        let placed = Placed::new(&self.key.testbed)?;
+        let threads = placed.loaded.input.stream.threads as f64;
+        let predict = |window: &WindowStall| match self.predictor {
+            Some(Predictor::Equation) => Ok(window.parallelism),
+            Some(Predictor::LittlesLaw) => Ok(window.littles_law() / threads),
+            _ => Err("nothing that predicts the MLP of windows"),
         };
-        let truth = Placed::new(&self.key.testbed)?.truth()?;
-        let pairs: Vec<_> =
-            truth.windows.iter().map(|window| (predict(window), window.stall.0 as f64)).collect();
-        Ok(pearson(&pairs))
+        let pair = |window: &WindowStall| Ok((predict(window)?, window.parallelism));
+        let pairs = placed.truth()?.windows.iter().map(pair).collect::<Result<Vec<_>, Failure>>()?;
+        Ok(gather(&pairs))
     }
+}
+
+fn mean(values: impl ExactSizeIterator<Item = f64>) -> f64 {
+    let count = values.len() as f64;
+    values.sum::<f64>() / count
 }
 
 #[cfg(test)]
@@ -143,7 +151,7 @@ mod tests {
     }
 
     fn of(key: &RunKey, predictor: Option<Predictor>, metric: Metric) -> Result<f64, String> {
-        Case { key, predictor }.correlation(metric).map_err(|error| error.to_string())
+        Case { key, predictor }.value(metric).map_err(|error| error.to_string())
     }
 
     #[test]
@@ -180,10 +188,19 @@ mod tests {
     }
 
     #[test]
-    fn the_queue_tells_the_stalls_of_windows() {
-        let (key, windows) = (key("gapbs-bc-kron", &[], false), Metric::WindowStalls);
-        assert!(of(&key, Some(Predictor::Equation), windows).expect("it varies") > 0.8);
-        assert!(of(&key, None, windows).is_err());
+    fn littles_law_follows_the_queue_and_counts_prefetches_too() {
+        let mut key = key("bwaves", &[], false);
+        let both = |key: &RunKey, metric| {
+            [Predictor::LittlesLaw, Predictor::Equation]
+                .map(|predictor| of(key, Some(predictor), metric).expect("there are windows"))
+        };
+        let [alone, queue] = both(&key, Metric::Mlp);
+        assert!((0.5..1.0).contains(&(alone / queue)), "it counts idle time: {alone} {queue}");
+        assert_eq!(both(&key, Metric::MlpTrend)[1], 1.0, "the queue's with itself");
+        key.testbed.machine_set.remove("core.l2_registers");
+        let [law, queue] = both(&key, Metric::Mlp);
+        assert!(law > 2.0 * queue, "it counts prefetches: {law} {queue}");
+        assert!(of(&key, Some(Predictor::Misses), Metric::Mlp).is_err());
     }
 
     #[test]

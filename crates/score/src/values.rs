@@ -142,7 +142,7 @@ impl<'a> Values<'a> {
             (Metric::Metadata, Some(reference)) => {
                 metadata_percent(&key.policy, &key.set, reference, &key.fast)
             }
-            _ => case.correlation(self.metric),
+            _ => case.value(self.metric),
         };
         let name = format!("{:?} {reference:?} {case:?}", self.metric);
         if let Some(known) = self.results.computed.borrow().get(&name) {
