@@ -17,7 +17,6 @@ LINES = {
     "first-touch": ("first-touch (Linux' default)", "#0072b2"),
     "hybridtier": ("HybridTier", "#d55e00"),
     "pact": ("PACT", "#009e73"),
-    "memtis": ("Memtis", "#cc79a7"),
     "belady": ("best placement (bound)", "#000000"),
 }
 SIZES = ["3.125%", "6.25%", "12.5%", "25%", "50%", "100%"]

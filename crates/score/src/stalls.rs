@@ -1,5 +1,5 @@
-//! Quality of stall predictions: correlations with the core model's truth, and MLP by Little's law beside that
-//! of the queue, with all memory in the slow tier.
+//! Quality of stall predictions: correlations with the core model's truth, and MLP by Little's law beside
+//! that of the queue, with all memory in the slow tier.
 
 use isotherm_core::TierId;
 use isotherm_machine::Profile;
