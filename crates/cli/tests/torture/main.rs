@@ -64,6 +64,8 @@ enum Fault {
     /// A call that `libisotherm.so` makes inside of the program.
     AgentCall,
     Allocation,
+    /// An allocation of so many bytes.
+    AllocationOf(usize),
 }
 
 /// Runs `isotherm` with its `number`th call or allocation failing; returns how many there were, if it tells.
@@ -75,8 +77,11 @@ fn run(bench: &Bench, fault: Fault, number: u64, arguments: &[String]) -> (Outpu
     match fault {
         Fault::SystemCall => command.arg(bench.at("inject")).arg(number.to_string()).arg(&count),
         Fault::AgentCall => command.arg(bench.at("fail_agent")).arg(number.to_string()).arg(&count),
-        Fault::Allocation => {
+        Fault::Allocation | Fault::AllocationOf(_) => {
             command.arg("env").arg(format!("LD_PRELOAD={}", bench.at("fail_allocation").display()));
+            if let Fault::AllocationOf(bytes) = fault {
+                command.arg(format!("FAIL_SIZE={bytes}"));
+            }
             command.arg(format!("FAIL_ALLOCATION={number}")).arg(format!("FAIL_COUNT={}", count.display()))
         }
     };
@@ -246,4 +251,13 @@ fn every_failing_allocation_leaves_the_program_right() {
         torture(&name, |number| launch(&bench, Fault::Allocation, source, policy, number));
     }
     torture("allocations of attach", |number| attach(&bench, Fault::Allocation, number));
+}
+
+/// The program was forked, and nobody knew of it yet, when memory for its name was asked for.
+#[test]
+fn a_program_whose_name_finds_no_memory_keeps_its_status() {
+    let bench = Bench::new();
+    let (source, policy) = SESSIONS[0];
+    let name = Fault::AllocationOf(bench.at("program").as_os_str().len());
+    torture("allocations as long as the name", |number| launch(&bench, name, source, policy, number));
 }

@@ -82,10 +82,11 @@ impl Launch {
             drop((ready_writer, release_reader));
             result
         };
+        // From the fork until the program is known, a lack of memory would lose its status.
+        let name = name.to_string_lossy().into_owned();
         let builder = std::thread::Builder::new().name("isotherm-launch".into());
         let spawning = builder.spawn(spawn).map_err(LinuxError::of_call("pthread_create"))?;
         let mut id = [0; 4];
-        let name = name.to_string_lossy().into_owned();
         if let Err(error) = ready.read_exact(&mut id) {
             // Without a child the spawn has the reason; a child that cannot be followed does not start.
             let _ = (&release).write(CANCEL);
