@@ -237,9 +237,9 @@ impl Policy for HybridTier {
         self.hot.clear();
         self.monitor.count(batch.counters.load_hits());
         if !batch.samples.is_empty() && !self.monitor.is_on() {
-            self.monitor.sampled(batch.samples.len() as u64);
             self.count(batch, view);
             self.follow(batch.samples.len() as u64);
+            self.monitor.sampled(batch.samples.len() as u64, self.hotness.thresholds.frequency.hot_pages());
         }
     }
 

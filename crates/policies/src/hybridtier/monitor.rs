@@ -6,10 +6,13 @@
 //!   is full of hot ones;
 //! - or ten times one did and the next found enough again;
 //! - or promotions reached a plateau: past the first 500 batches, 20 batches promoted at most 25,000 pages.
+//!   While the hot pages would not fill four fifths of the fast tier, the first plateaus only lower the
+//!   artifact's threshold, step by step from 5 to 3; here, where it is fitted, they only count.
 //!
 //! Nothing is looked at for 120 s, then the hit ratio each 60 s. Where the line through the last five falls
 //! by more than a point a minute, or no load was counted that would tell, the accesses have changed: sampling
-//! begins again, with aged counters.
+//! begins again, with aged counters. The first of the five is ours: that of the last look at promotions, as
+//! the artifact never notices a change that comes while it does not look.
 
 use std::collections::VecDeque;
 
@@ -28,6 +31,10 @@ pub(super) struct MonitorSettings {
     pub(super) plateau_start: u64,
     pub(super) plateau_samples: u64,
     pub(super) plateau_pages: u64,
+    /// Plateaus that the artifact spends on lowering its threshold.
+    pub(super) plateaus: u32,
+    /// Hot pages that fill the fast tier as far as it asks for.
+    pub(super) enough_hot: u64,
     /// Time without a look at hits, and time between two looks.
     pub(super) quiet: Nanos,
     pub(super) interval: Nanos,
@@ -40,6 +47,7 @@ pub(super) struct Monitor {
     samples: u64,
     seen: u64,
     promoted: u64,
+    plateaus: u32,
     plateau: bool,
     /// The last scan found too few cold pages; how often the one behind such a scan found enough; whether two
     /// in a row did not, or it is given up.
@@ -50,6 +58,8 @@ pub(super) struct Monitor {
     next: Option<Nanos>,
     /// Load misses served by the fast tier and by all: now, and at the last look; `None` before the first.
     hits: (u64, u64),
+    /// At the last look at the plateau: these hits, and their ratio since the one before.
+    looked: ((u64, u64), Option<f64>),
     before: Option<(u64, u64)>,
     ratios: VecDeque<f64>,
 }
@@ -61,12 +71,14 @@ impl Monitor {
             samples: 0,
             seen: 0,
             promoted: 0,
+            plateaus: 0,
             plateau: false,
             short: false,
             resets: 0,
             exhausted: false,
             next: None,
             hits: (0, 0),
+            looked: ((0, 0), None),
             before: None,
             ratios: VecDeque::new(),
         }
@@ -85,12 +97,17 @@ impl Monitor {
         self.promoted += pages;
     }
 
-    pub(super) fn sampled(&mut self, samples: u64) {
+    /// Learns of so many samples, and how many pages are hot now.
+    pub(super) fn sampled(&mut self, samples: u64, hot_pages: u64) {
         self.samples += samples;
         self.seen += samples;
         if self.seen >= self.settings.plateau_samples {
             let learned = self.samples > self.settings.plateau_start;
-            self.plateau = learned && self.promoted <= self.settings.plateau_pages;
+            let reached = learned && self.promoted <= self.settings.plateau_pages;
+            let full = hot_pages >= self.settings.enough_hot;
+            self.plateau = reached && (full || self.plateaus == self.settings.plateaus);
+            self.plateaus += u32::from(reached && !self.plateau);
+            self.looked = (self.hits, ratio(self.looked.0, self.hits));
             (self.seen, self.promoted) = (0, 0);
         }
     }
@@ -107,8 +124,14 @@ impl Monitor {
         if !self.plateau && !self.exhausted {
             return false;
         }
-        let (samples, hits) = (self.samples, self.hits);
-        *self = Self { samples, hits, next: Some(now + self.settings.quiet), ..Self::new(self.settings) };
+        *self = Self {
+            samples: self.samples,
+            hits: self.hits,
+            looked: (self.hits, None),
+            next: Some(now + self.settings.quiet),
+            ratios: self.looked.1.into_iter().collect(),
+            ..Self::new(self.settings)
+        };
         true
     }
 
@@ -117,18 +140,23 @@ impl Monitor {
         let Some(next) = self.next.filter(|&next| now >= next) else { return false };
         self.next = Some(next.max(now) + self.settings.interval);
         let Some(before) = self.before.replace(self.hits) else { return false };
-        let loads = self.hits.1.saturating_sub(before.1);
-        let ratio = self.hits.0.saturating_sub(before.0) as f64 / loads.max(1) as f64;
+        let measured = ratio(before, self.hits);
         if self.ratios.len() == RATIOS {
             self.ratios.pop_front();
         }
-        self.ratios.push_back(ratio);
-        let over = loads == 0 || (self.ratios.len() == RATIOS && slope(&self.ratios) < SLOPE);
+        self.ratios.extend(measured);
+        let over = measured.is_none() || (self.ratios.len() == RATIOS && slope(&self.ratios) < SLOPE);
         if over {
             self.next = None;
         }
         over
     }
+}
+
+/// Returns the hit ratio between two counts; `None` without loads.
+fn ratio(before: (u64, u64), now: (u64, u64)) -> Option<f64> {
+    let (hits, loads) = (now.0.saturating_sub(before.0), now.1.saturating_sub(before.1));
+    (loads > 0).then(|| hits as f64 / loads as f64)
 }
 
 /// Returns the slope of the line of best fit through equally spaced values.

@@ -162,6 +162,11 @@ pub(crate) const PRESETS: &[Preset] = &[Preset {
     ],
 }];
 
+/// Step by which the artifact lowers its threshold of huge pages at a plateau; that of base pages falls by 1.
+const THRESHOLD_STEP_HUGE: u32 = 100;
+/// Share of the fast tier that the artifact's hot pages have to fill.
+const ENOUGH_HOT: f64 = 0.8;
+
 impl Settings {
     pub(super) fn frequency_shape(&self, setup: &Setup) -> Result<FilterShape, ShapeError> {
         let Self { hashes, counter_bits, false_positive_rate, filter_bytes, .. } = *self;
@@ -186,9 +191,14 @@ impl Settings {
 
     /// Returns the frequency threshold's settings. Its hot set leaves `reserve` pages of the fast tier free.
     pub(super) fn threshold(&self, reserve: u64, setup: &Setup) -> ThresholdSettings {
-        let initial = by_size(setup, self.initial_threshold, self.initial_threshold_huge);
-        let floor = by_size(setup, self.threshold_floor, self.threshold_floor_huge);
+        let (initial, floor) = self.threshold_range(setup);
         ThresholdSettings::new(self.ties, initial, self.threshold_warmup, reserve, setup).with_floor(floor)
+    }
+
+    /// Returns the initial frequency threshold and the least.
+    fn threshold_range(&self, setup: &Setup) -> (u32, u32) {
+        let initial = by_size(setup, self.initial_threshold, self.initial_threshold_huge);
+        (initial, by_size(setup, self.threshold_floor, self.threshold_floor_huge))
     }
 
     pub(super) fn promote_momentum(&self, setup: &Setup) -> u32 {
@@ -209,7 +219,10 @@ impl Settings {
 
     pub(super) fn monitor(&self, setup: &Setup) -> MonitorSettings {
         let batches = |batches: u64| batches.saturating_mul(self.batch as u64);
+        let (initial, floor) = self.threshold_range(setup);
         MonitorSettings {
+            plateaus: (initial.saturating_sub(floor)) / by_size(setup, 1, THRESHOLD_STEP_HUGE),
+            enough_hot: (ENOUGH_HOT * setup.fast.0 as f64) as u64,
             plateau_start: batches(by_size(setup, self.plateau_start, self.plateau_start_huge)),
             plateau_samples: batches(by_size(setup, self.plateau_batches, self.plateau_batches_huge)),
             plateau_pages: by_size(setup, self.plateau_pages, self.plateau_pages_huge),

@@ -9,23 +9,39 @@ const SETTINGS: MonitorSettings = MonitorSettings {
     plateau_start: 1_000,
     plateau_samples: 100,
     plateau_pages: 5,
+    plateaus: 2,
+    enough_hot: 80,
     quiet: Nanos(120 * SECOND),
     interval: Nanos(60 * SECOND),
 };
 
 /// Takes 100 samples, promotes so many pages meanwhile, and returns whether monitor mode begins.
-fn samples_promote(monitor: &mut Monitor, pages: u64) -> bool {
+fn samples_promote(monitor: &mut Monitor, pages: u64, hot: u64) -> bool {
     monitor.promoted(pages);
-    monitor.sampled(100);
+    monitor.sampled(100, hot);
     monitor.begins(Nanos(0))
 }
 
 #[test]
 fn a_plateau_of_promotions_begins_it_but_not_at_first() {
     let mut monitor = Monitor::new(SETTINGS);
-    assert!((0..10).all(|_| !samples_promote(&mut monitor, 0)), "what is hot is not known yet");
-    assert!(!samples_promote(&mut monitor, 6));
-    assert!(samples_promote(&mut monitor, 5) && monitor.is_on());
+    assert!((0..10).all(|_| !samples_promote(&mut monitor, 0, 80)), "what is hot is not known yet");
+    assert!(!samples_promote(&mut monitor, 6, 80));
+    assert!(samples_promote(&mut monitor, 5, 80) && monitor.is_on());
+}
+
+/// After a change, 20 batches are too few to count three samples of a page: it gave up at once, for ever.
+#[test]
+fn while_hot_pages_do_not_fill_the_fast_tier_only_the_third_plateau_begins_it() {
+    let mut monitor = Monitor::new(SETTINGS);
+    monitor.sampled(1_000, 0);
+    assert_eq!(
+        [0, 0, 6, 0].map(|pages| samples_promote(&mut monitor, pages, 79)),
+        [false, false, false, true]
+    );
+    monitor.ends(Nanos(120 * SECOND));
+    assert!(monitor.ends(Nanos(180 * SECOND)), "no loads");
+    assert_eq!([0, 0, 0].map(|pages| samples_promote(&mut monitor, pages, 79)), [false, false, true]);
 }
 
 #[test]
@@ -64,6 +80,21 @@ fn five_hit_ratios_that_fall_end_it() {
     assert_eq!(ends_after(&[0.9, 0.9, 0.9, 0.9, 0.9, 0.9, 0.7, 0.7]), Some(6), "a change, whenever it comes");
 }
 
+/// It took the hits after the change for those that are usual.
+#[test]
+fn a_change_that_comes_before_the_first_look_is_noticed_too() {
+    let mut monitor = Monitor::new(SETTINGS);
+    monitor.count((0, 0));
+    monitor.sampled(2_000, 80);
+    monitor.count((900, 1_000));
+    assert!(samples_promote(&mut monitor, 0, 80), "90 % hits");
+    let ends = (0..6).position(|minute| {
+        monitor.count((900 + minute * 100, 1_000 + minute * 1_000));
+        monitor.ends(Nanos((120 + 60 * minute) * SECOND))
+    });
+    assert_eq!(ends, Some(4), "four times 10 %");
+}
+
 #[test]
 fn without_counts_there_is_nothing_to_wait_for() {
     let mut monitor = Monitor::new(SETTINGS);
@@ -80,7 +111,13 @@ fn count_at(policy: &mut HybridTier, view: &mut TestView, pages: &[u32], hits: (
 /// It sampled at 100 kHz for each event from beginning to end.
 #[test]
 fn at_a_plateau_sampling_stops_until_hits_fall_and_counters_age() {
-    let plateau = [("batch", "64"), ("plateau_start", "1"), ("plateau_batches", "1"), ("plateau_pages", "2")];
+    let plateau = [
+        ("batch", "64"),
+        ("plateau_start", "1"),
+        ("plateau_batches", "1"),
+        ("plateau_pages", "2"),
+        ("initial_threshold", "3"),
+    ];
     let (mut policy, mut view) = (policy(&plateau), machine());
     (0..9).for_each(|page| view.put(page, TierId(1)));
     assert_eq!(count_at(&mut policy, &mut view, &samples([500], 64), (0, 0), 1).sampling, None);
