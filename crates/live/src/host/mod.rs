@@ -184,6 +184,12 @@ impl LiveHost {
         self.feed.suspend(suspended);
     }
 
+    /// Returns how many of the programs' threads can run at a time; `None` if nobody counts them.
+    pub fn running_threads(&self) -> Option<u64> {
+        let processors = std::thread::available_parallelism().map_or(u64::MAX, |count| count.get() as u64);
+        Some(self.processes.threads()?.clamp(1, processors))
+    }
+
     pub fn suspended(&self) -> bool {
         self.feed.suspended
     }

@@ -25,4 +25,9 @@ pub trait Processes: Send {
     fn warning(&mut self) -> Option<LinuxError> {
         None
     }
+
+    /// Returns the programs' threads, without the engine's; `None` if nobody counts them.
+    fn threads(&self) -> Option<u64> {
+        None
+    }
 }

@@ -210,16 +210,18 @@ impl PolicyRun {
         }
         let sampling = self.build(&setup(host, self.seed), Scale::NONE)?.sampling();
         let footprint = Bytes(host.footprint().0 << host.page_size().shift());
-        Ok(Scale::of(footprint, REFERENCE_FOOTPRINT, self.threads(&sampling)))
+        Ok(Scale::of(footprint, REFERENCE_FOOTPRINT, self.threads(&sampling, host.running_threads())))
     }
 
-    /// Returns the source's maximum rate as a fraction of the paper's reference rate, at most 1.
-    fn threads(&self, sampling: &Sampling) -> f64 {
+    /// Returns the samples that can come as a fraction of those of the paper's threads, at most 1.
+    fn threads(&self, sampling: &Sampling, running: Option<u64>) -> f64 {
         let asked = match sampling.rate {
             SamplingRate::Frequency(rate) => rate as f64,
             SamplingRate::Period(_) | SamplingRate::Off => DEFAULT_RATE,
         };
-        self.fastest.map_or(1.0, |fastest| (fastest as f64 / asked / REFERENCE_THREADS).min(1.0))
+        let source = self.fastest.map_or(1.0, |fastest| fastest as f64 / asked / REFERENCE_THREADS);
+        let program = running.map_or(1.0, |threads| threads as f64 / REFERENCE_THREADS);
+        source.min(program).min(1.0)
     }
 }
 
@@ -236,5 +238,26 @@ fn setup(host: &LiveHost, seed: u64) -> Setup {
         page_size: host.page_size(),
         tiers: host.tiers(),
         seed,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Windows of a program of one thread held a sixteenth of the samples that the policy counts on.
+    #[test]
+    fn times_are_those_of_as_many_samples_as_the_programs_threads_give() {
+        let mut run = PolicyRun::new(isotherm_policies::find("freqtier").expect("a policy"));
+        let setup = Setup { pages: 1, fast: Pages(1), page_size: Default::default(), tiers: 2, seed: 1 };
+        let sampling = run.build(&setup, Scale::NONE).expect("a policy").sampling();
+        let share = |run: &PolicyRun, threads| run.threads(&sampling, threads);
+        assert_eq!(
+            [None, Some(1), Some(4), Some(99)].map(|threads| share(&run, threads)),
+            [1.0, 0.0625, 0.25, 1.0]
+        );
+        run.fastest = Some(50_000);
+        assert_eq!(share(&run, Some(1)), 0.031_25, "half of what it asks for, of one thread");
+        assert_eq!(share(&run, Some(8)), 0.031_25, "of all threads together");
     }
 }

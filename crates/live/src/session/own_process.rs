@@ -47,6 +47,11 @@ impl Processes for OwnProcess {
             std::thread::park_timeout(time);
         }
     }
+
+    fn threads(&self) -> Option<u64> {
+        let stat = ProcessStat::read(&self.root, self.pid, &mut Vec::new()).ok()?;
+        Some(stat.threads.saturating_sub(1).into())
+    }
 }
 
 /// Returns the program and its arguments, or the process's number if it hides them.

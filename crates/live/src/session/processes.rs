@@ -103,4 +103,8 @@ impl Processes for FollowedTree {
     fn warning(&mut self) -> Option<LinuxError> {
         self.warning.take()
     }
+
+    fn threads(&self) -> Option<u64> {
+        Some(self.tree.threads())
+    }
 }

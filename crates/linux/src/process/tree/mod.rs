@@ -76,6 +76,13 @@ impl Tree {
         self.known.is_empty()
     }
 
+    /// Returns the threads of all processes now; one that has just ended has none.
+    pub fn threads(&self) -> u64 {
+        let mut buffer = Vec::new();
+        let threads = |pid| ProcessStat::read(&self.root, pid, &mut buffer).map_or(0, |stat| stat.threads);
+        self.processes().map(threads).map(u64::from).sum()
+    }
+
     /// Appends the events since the last poll. A process that ends meanwhile is no error.
     pub fn poll(&mut self, events: &mut Vec<Event>) -> Result<(), LinuxError> {
         self.find_ended(events)?;
