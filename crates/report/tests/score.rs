@@ -39,6 +39,7 @@ fn board() -> Scoreboard {
         fast_bytes: Bytes(8 << 20),
         scale: 4000.0,
         time_scale: 250.0,
+        windows: Some(76.0),
     };
     let comparison = Scored {
         id: "p.t".into(),
@@ -120,7 +121,7 @@ fn the_page_holds_both_figures_the_order_and_the_evidence() {
         "80.0 → 40.0 (0.50)",
         "60.0 → not yet |",
         "failed: too large",
-        "8.00M, 64M, 4.00k (250)",
+        "8.00M, 64M, 4.00k (250), 76.0",
         "1 kept, 2 not kept, 1 not yet",
         "- The tier is <full>. `isotherm simulate`\n  - A > B: w 1:8 (0.50; tiering free 1.25)\n",
         "- No evidence yet.\n  - A > e: w 1:8 (0.50; tiering free 1.25)\n",

@@ -4,7 +4,7 @@
 //! median of the run's last tenth. Hits stand for the paper's latency of requests, which the simulator lacks.
 //! The search starts where the running median no longer includes intervals before the change.
 
-use crate::outcome::{Outcome, Point};
+use crate::outcome::{Outcome, Part};
 
 /// Intervals of the running median, out of a thousand.
 const MEDIAN_OVER: usize = 11;
@@ -14,19 +14,20 @@ const MINUTE: f64 = 60e9;
 
 /// Returns the minutes at the paper's scale; infinite if the steady state is never reached.
 pub(crate) fn adaptation_minutes(outcome: &Outcome, change_at: f64) -> f64 {
-    let points = &outcome.points;
+    let points = &outcome.parts;
     let ratios = smoothed(points);
     let change = ((points.len() as f64 * change_at) as usize).min(points.len().saturating_sub(1));
     let steady = median(&ratios[points.len() - (points.len() / 10).max(1)..]);
     let first = change + MEDIAN_OVER / 2 + 1;
     let reached = (first..points.len()).find(|&index| ratios[index] >= REACHED * steady);
     reached.map_or(f64::INFINITY, |index| {
-        (points[index].end - points[change].end) as f64 * outcome.time_scale / MINUTE
+        let time: f64 = points[change + 1..=index].iter().map(|point| point.time).sum();
+        time * outcome.time_scale / MINUTE
     })
 }
 
-fn smoothed(points: &[Point]) -> Vec<f64> {
-    let ratio = |point: &Point| point.load_hits as f64 / point.loads.max(1) as f64;
+fn smoothed(points: &[Part]) -> Vec<f64> {
+    let ratio = |point: &Part| point.load_hits / point.loads.max(1.0);
     let ratios: Vec<f64> = points.iter().map(ratio).collect();
     let half = MEDIAN_OVER / 2;
     let around =
@@ -46,12 +47,13 @@ mod tests {
 
     /// Returns 1000 intervals of 60 s, whose hits fall at the change and recover `after` intervals later.
     fn run(after: usize) -> Outcome {
-        let point = |index: usize| Point {
-            end: (index as u64 + 1) * 60_000_000_000,
-            loads: 100,
-            load_hits: if (500..500 + after).contains(&index) { 20 } else { 90 },
+        let point = |index: usize| Part {
+            time: MINUTE,
+            loads: 100.0,
+            load_hits: if (500..500 + after).contains(&index) { 20.0 } else { 90.0 },
+            ..Part::default()
         };
-        Outcome { points: (0..1000).map(point).collect(), time_scale: 2.0, ..Outcome::default() }
+        Outcome { parts: (0..1000).map(point).collect(), time_scale: 2.0, ..Outcome::default() }
     }
 
     #[test]

@@ -23,6 +23,8 @@ pub(crate) struct TestbedKey {
     pub(crate) reference_threads: Option<u32>,
     pub(crate) scale: Option<u32>,
     pub(crate) intervals: usize,
+    /// Accesses simulated at most of a run of many rounds; `None` for a single replay.
+    pub(crate) rounds: Option<u64>,
     /// Seed of sampling and policies.
     pub(crate) seed: u64,
 }

@@ -70,14 +70,14 @@ impl Metric {
     /// Returns the value of a run without its first share `after`, where the hot set changes at `change_at`:
     /// infinite if a steady state is not reached, `None` if the run does not tell.
     pub(crate) fn of(self, outcome: &Outcome, after: f64, change_at: Option<f64>) -> Option<f64> {
-        let pages = |count: u64| 100.0 * count as f64 / outcome.pages.max(1) as f64;
+        let pages = |count: f64| 100.0 * count / outcome.pages.max(1) as f64;
         Some(match self {
             Self::Performance => 100.0 / outcome.slowdown(after),
             Self::Slowdown => 100.0 * (outcome.slowdown(after) - 1.0),
             Self::HitRatio => 100.0 * outcome.load_hit_ratio(after),
-            Self::Promotions => pages(outcome.promotions),
-            Self::Migrations => pages(outcome.promotions + outcome.demotions),
-            Self::SlowTraffic => 100.0 * outcome.slow_bytes as f64 / outcome.program_bytes.max(1) as f64,
+            Self::Promotions => pages(outcome.sums.promotions),
+            Self::Migrations => pages(outcome.sums.promotions + outcome.sums.demotions),
+            Self::SlowTraffic => 100.0 * outcome.sums.slow_bytes / outcome.sums.program_bytes.max(1.0),
             Self::Adaptation => adaptation_minutes(outcome, change_at?),
             Self::Agreement => {
                 let (all, against) =

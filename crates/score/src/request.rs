@@ -9,9 +9,14 @@ pub struct Mode {
 }
 
 impl Mode {
-    /// Returns the accesses of a stream without a limit: it replays in about 1.5 s per policy, or 0.3 s.
+    /// Returns the accesses of a stream without a limit of its own: a round of its runs.
     pub(crate) fn accesses(self) -> u64 {
-        if self.quick { 10_000_000 } else { 50_000_000 }
+        if self.quick { 3_000_000 } else { 12_000_000 }
+    }
+
+    /// Returns the accesses of a run that are simulated at most, as long as it changes.
+    pub(crate) fn most_accesses(self) -> u64 {
+        8 * self.accesses()
     }
 }
 

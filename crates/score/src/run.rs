@@ -6,14 +6,14 @@ use std::ops::ControlFlow;
 
 use isotherm_core::parameters::{Parameters, REFERENCE_THREADS, Scale};
 use isotherm_core::{Bytes, PageSize, TierId};
-use isotherm_machine::{LINE_BYTES, Profile};
-use isotherm_sim::{Experiment, FastSize, Loaded, Testbed, load_workload, replay_memory};
+use isotherm_machine::Profile;
+use isotherm_sim::{Experiment, FastSize, Length, Loaded, Testbed, load_workload, replay_memory};
 use isotherm_workloads::Workload;
 use rayon::prelude::*;
 
 use crate::figures::Settings;
 use crate::key::{RunKey, StreamKey, TestbedKey};
-use crate::outcome::Outcome;
+use crate::outcome::{AllFast, Outcome};
 
 #[derive(Debug, Clone, Copy)]
 pub struct Progress<'a> {
@@ -24,6 +24,9 @@ pub struct Progress<'a> {
     pub done: u64,
     pub total: u64,
 }
+
+/// Windows of its slowest control loop that a policy has in a judged run.
+pub(crate) const WINDOWS: u64 = 60;
 
 pub(crate) type Failure = Box<dyn std::error::Error + Send + Sync>;
 
@@ -189,8 +192,6 @@ pub(crate) fn scale(key: &TestbedKey, loaded: &Loaded) -> Result<Scale, Failure>
 /// Generates a stream and replays it for each of `runs`; the results are in their order.
 fn run_stream(stream: &StreamKey, runs: &[&RunKey]) -> Result<Vec<Result<Outcome, String>>, Failure> {
     let loaded = load(stream)?;
-    let stores = loaded.input.stream.accesses.iter().map(|access| u64::from(access.store)).sum::<u64>();
-    let program_bytes = LINE_BYTES * (loaded.input.stream.accesses.len() as u64 + stores);
     let keys: Vec<&TestbedKey> =
         runs.iter().map(|run| &run.testbed).collect::<BTreeSet<_>>().into_iter().collect();
     let profiles = keys.iter().map(|key| profile(key)).collect::<Result<Vec<_>, _>>()?;
@@ -210,28 +211,30 @@ fn run_stream(stream: &StreamKey, runs: &[&RunKey]) -> Result<Vec<Result<Outcome
         .collect();
     let testbeds = experiments
         .par_iter()
-        .map(|experiment| Testbed::new(&loaded.input, experiment))
+        .zip(&keys)
+        .map(|(experiment, key)| {
+            let testbed = Testbed::new(&loaded.input, experiment)?;
+            match key.rounds {
+                Some(accesses) => testbed.lengthened(Length::Loops { loops: WINDOWS, accesses }),
+                None => Ok(testbed),
+            }
+        })
         .collect::<Result<Vec<_>, _>>()?;
     let run = |run: &&RunKey| {
         let testbed = keys.iter().position(|&key| *key == run.testbed).map(|index| &testbeds[index]);
-        let outcome = run_one(testbed.ok_or("no such machine")?, &loaded, run, program_bytes);
+        let outcome = run_one(testbed.ok_or("no such machine")?, &loaded, run);
         outcome.map_err(|error| error.to_string())
     };
     Ok(runs.par_iter().map(run).collect())
 }
 
-fn run_one(
-    testbed: &Testbed<'_>,
-    loaded: &Loaded,
-    run: &RunKey,
-    program_bytes: u64,
-) -> Result<Outcome, Failure> {
+fn run_one(testbed: &Testbed<'_>, loaded: &Loaded, run: &RunKey) -> Result<Outcome, Failure> {
     let entry = isotherm_policies::find(&run.policy)?;
     let fast = FastSize::parse(&run.fast)?.pages(&loaded.input.stream)?;
     let mut parameters = entry.parameters();
     apply(&mut parameters, &run.set, fast.0)?;
     let result = testbed.run(entry, &parameters, fast)?;
-    Ok(Outcome::new(&result, testbed.all_fast_ends().iter().map(|end| end.0).collect(), program_bytes))
+    Ok(Outcome::new(&result, &AllFast { ends: testbed.all_fast_ends(), long: testbed.all_fast_long() }))
 }
 
 #[cfg(test)]

@@ -129,6 +129,9 @@ pub struct RunFacts {
     pub scale: f64,
     /// Divisor of time constants.
     pub time_scale: f64,
+    /// Windows of its slowest control loop that each system had at least; `None` without such a system.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub windows: Option<f64>,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]

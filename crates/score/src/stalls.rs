@@ -145,6 +145,7 @@ mod tests {
             reference_threads: None,
             scale: None,
             intervals: 20,
+            rounds: None,
             seed: 1,
         };
         RunKey { testbed, fast: "0%".into(), policy: "pact".into(), set: settings(policy) }

@@ -126,13 +126,14 @@ fn row(values: &Values<'_>, comparison: &Comparison, workload: &str, size: &str)
     let cells = comparison.systems.iter().map(|system| cell(values, comparison, system, workload, size));
     let cells: Vec<Cell> = cells.collect();
     let find = |system: &String| values.outcome(system, workload, size).ok();
-    let run = if values.metric.computed() { None } else { comparison.systems.iter().find_map(find) };
-    let run = run.map(|outcome| RunFacts {
+    let runs = || comparison.systems.iter().filter_map(find).filter(|_| !values.metric.computed());
+    let run = runs().next().map(|outcome| RunFacts {
         accesses: outcome.accesses,
         footprint_bytes: outcome.footprint,
         fast_bytes: outcome.fast,
         scale: outcome.scale,
         time_scale: outcome.time_scale,
+        windows: runs().filter_map(|outcome| outcome.windows).reduce(f64::min),
     });
     Row {
         workload: workload.into(),

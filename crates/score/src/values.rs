@@ -85,6 +85,8 @@ impl<'a> Values<'a> {
         if let (Some(theirs), Some(allocator)) = (&policy.allocator, set.get_mut(ALLOCATOR)) {
             allocator.clone_from(theirs);
         }
+        // A hot set that changes within the stream would change back with each round.
+        let changes = ours.change_at.is_some();
         let stream = StreamKey {
             workload: ours.name.clone(),
             set,
@@ -101,6 +103,7 @@ impl<'a> Values<'a> {
             reference_threads: ours.reference_threads,
             scale: self.switched.and_then(|effect| effect.scale),
             intervals: self.metric.intervals(),
+            rounds: (!changes).then(|| self.mode.most_accesses()),
             seed: self.mode.seed + self.reseed,
         };
         let set = over(&policy.set, effect(|effect| &effect.set));

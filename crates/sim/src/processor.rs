@@ -2,11 +2,12 @@
 
 use std::ops::Range;
 
-use isotherm_core::{Nanos, Operation, PageId, PageSize, Sample, TierId};
+use isotherm_core::{Bytes, Counters, Nanos, Operation, PageId, PageSize, Sample, TierId};
 use isotherm_machine::{BLOCK, BlockEnd, Cores, Footprint, MAX_TIERS, Profile, Tier};
 
 use crate::device::Devices;
 use crate::faults::Faults;
+use crate::long::Counted;
 use crate::page_state::TIER_MASK;
 use crate::page_table::{Locator, traps};
 use crate::sampler::Sampler;
@@ -33,8 +34,8 @@ pub(crate) struct Processor<'a, L> {
     /// Thread that did the last task work.
     task_thread: usize,
     next: usize,
-    /// Whether the stream begins again at its end.
-    repeats: bool,
+    /// Access from which on the stream is repeated, at the start of an interval.
+    again: Option<usize>,
     interval_length: usize,
     /// Hits, loads and load hits before the current interval.
     before: [u64; 3],
@@ -67,25 +68,41 @@ impl<'a, L: Locator> Processor<'a, L> {
             lock_hold: profile.costs.lock_hold.0 * 1000,
             task_thread: 0,
             next: 0,
-            repeats: false,
+            again: None,
             interval_length: interval_length.max(1),
             before: [0; 3],
         }
     }
 
-    /// Lets the stream begin again at its end, by [`Self::rewind`].
-    pub(crate) fn repeating(self) -> Self {
-        Self { repeats: true, ..self }
+    /// Lets the stream begin again at its end, by [`Self::rewind`], with the interval of access `from`.
+    pub(crate) fn repeating(self, from: usize) -> Self {
+        Self { again: Some(from / self.interval_length * self.interval_length), ..self }
     }
 
     /// Begins another round over the stream, with everything else as it is.
     pub(crate) fn rewind(&mut self) {
-        self.next = 0;
+        self.next = self.again.unwrap_or(0);
         self.locator.rewind();
     }
 
     pub(crate) fn now(&self) -> Nanos {
         Nanos(self.cores.now() / 1000)
+    }
+
+    /// Returns the counts since the start, without those of moves.
+    pub(crate) fn counted(&self) -> Counted {
+        let tiers = &self.cores.tiers;
+        let mut counters = Counters::default();
+        self.cores.counters(&mut counters);
+        Counted {
+            time: self.now(),
+            accesses: tiers.iter().map(|tier| tier.loads() + tier.stores()).sum(),
+            hits: self.hits(),
+            loads: tiers.iter().map(Tier::loads).sum(),
+            load_hits: tiers[0].loads(),
+            slow_bytes: counters.tiers.last().map_or(Bytes(0), |tier| tier.bytes_read + tier.bytes_written),
+            ..Counted::default()
+        }
     }
 
     /// Returns the accesses so far that the fast tier served.
@@ -277,7 +294,7 @@ impl<'a, L: Locator> Processor<'a, L> {
     pub(crate) fn stores_within(&self, page: PageId, duration: u64) -> bool {
         let accesses = (duration * BLOCK as u64).checked_div(self.cores.block_time()).unwrap_or(0) as usize;
         let (before, behind) = self.stream.accesses.split_at(self.next);
-        let again = if self.repeats { before } else { &[] };
+        let again = self.again.and_then(|from| before.get(from..)).unwrap_or(&[]);
         let mut next = behind.iter().chain(again).take(accesses);
         next.any(|access| access.page == page.0 && access.store != 0)
     }

@@ -100,14 +100,16 @@ impl<'a> Replay<'a> {
 
     /// Starts to count rounds, with a policy's slowest control loop.
     fn rounds(&self, control_loop: Option<Nanos>) -> Option<Rounds> {
-        let size = (self.stream.accesses.len(), self.stream.pages.len());
-        self.long.map(|long| Rounds::new(long, size, control_loop))
+        self.long.map(|long| Rounds::new(long, self.stream.pages.len(), control_loop))
     }
 
     /// Returns the intervals that one of a policy's timeline spans: in a run of many rounds more than one, so
     /// that all rounds together have hardly more than one replay.
     pub(crate) fn intervals_merged(&self) -> usize {
-        let most = self.long.map_or(1, |long| usize::try_from(long.most).unwrap_or(usize::MAX));
+        // With loading apart, rounds begin at an interval's start.
+        let long = self.long.filter(|long| long.loading == 0);
+        let most =
+            long.map_or(1, |long| usize::try_from(long.simulated(Nanos(u64::MAX))).unwrap_or(usize::MAX));
         most.min(self.stream.accesses.len().div_ceil(self.interval_length))
     }
 
@@ -130,7 +132,10 @@ impl<'a> Replay<'a> {
         let sampler = Sampler::new(ring.max(MIN_RING), self.seed, &self.profile.costs);
         let scale = self.scale.footprint;
         let processor = Processor::new(self.stream, self.profile, locator, interval_length, sampler, scale);
-        if self.long.is_some() { processor.repeating() } else { processor }
+        match &self.long {
+            Some(long) => processor.repeating(long.loading),
+            None => processor,
+        }
     }
 
     /// Returns the tiers' sizes: the fast one as asked, the last for all pages, the others by the profile.
@@ -157,8 +162,7 @@ impl<'a> Replay<'a> {
         let (mut processor, mut rounds) = (self.processor(locator), self.rounds(None));
         loop {
             while processor.run_block() {}
-            let (now, hits) = (processor.now(), processor.hits());
-            if !rounds.as_mut().is_some_and(|rounds| rounds.end(now, hits, (0, 0))) {
+            if !rounds.as_mut().is_some_and(|rounds| rounds.end(processor.counted())) {
                 return Finished::of(&processor, rounds);
             }
             processor.rewind();

@@ -223,6 +223,9 @@ pub struct LongRun {
     pub settled: bool,
     /// The policy's slowest control loop in force; 0 without one.
     pub control_loop_ns: Nanos,
+    /// Number of last rounds that [`Self::round_ns`] and others are means of.
+    #[serde(skip)]
+    pub averaged: u64,
     /// Time of a round in the long run: the mean of the last that were simulated.
     pub round_ns: Nanos,
     /// The same over that of a round with all memory fast.
@@ -252,6 +255,18 @@ pub struct Round {
     pub promotions: u64,
     /// Pages demoted in it.
     pub demotions: u64,
+    /// Its accesses.
+    #[serde(skip)]
+    pub accesses: u64,
+    /// Its loads.
+    #[serde(skip)]
+    pub loads: u64,
+    /// Its loads that the fast tier served.
+    #[serde(skip)]
+    pub load_hits: u64,
+    /// Bytes read and written on the last tier in it, by page copies and program.
+    #[serde(skip)]
+    pub slow_bytes: Bytes,
 }
 
 /// One interval of a run: a fixed number of accesses.

@@ -88,6 +88,19 @@ impl Stream {
         Bytes((self.pages.len() as u64) << self.page_size.shift())
     }
 
+    /// Returns the access from which on the program's data is there: before it, 99 % of the pages are touched
+    /// for the first time. 0 if that takes more than three quarters of the accesses, as there is no loading
+    /// apart from the rest then.
+    pub fn loaded(&self) -> usize {
+        let mut touched = vec![false; self.pages.len()];
+        let mut left = self.pages.len() - self.pages.len() / 100;
+        let last = self.accesses.iter().position(|access| {
+            left -= usize::from(!std::mem::replace(&mut touched[access.page as usize], true));
+            left == 0
+        });
+        last.map(|last| last + 1).filter(|loaded| loaded * 4 <= self.accesses.len() * 3).unwrap_or(0)
+    }
+
     /// Returns the instructions of all threads.
     pub fn instructions(&self) -> u64 {
         self.accesses.iter().map(|access| u64::from(access.instructions)).sum()
@@ -267,6 +280,17 @@ mod tests {
             rows.push(Row { process, thread: process, instructions: 1, line, store: false, dependence: 0 });
         }
         rows
+    }
+
+    #[test]
+    fn a_program_that_goes_on_to_touch_new_pages_has_no_loading_apart() {
+        let stream = |pages: &[u32]| Stream {
+            accesses: pages.iter().map(|&page| Access { page, ..Access::default() }).collect(),
+            pages: vec![(0, 0); 2],
+            ..Stream::default()
+        };
+        assert_eq!(stream(&[0, 1, 0, 1, 1, 0, 0, 0]).loaded(), 2);
+        assert_eq!(stream(&[0, 0, 0, 0, 0, 0, 1, 0]).loaded(), 0, "seven of eight accesses");
     }
 
     #[test]

@@ -43,9 +43,15 @@ impl<'a> Testbed<'a> {
     ///
     /// # Errors
     /// Rounds that are too short for the model, or less time than one takes.
-    pub(crate) fn lengthened(self, length: Length) -> Result<Self, SimulateError> {
+    pub fn lengthened(self, length: Length) -> Result<Self, SimulateError> {
         let Self { mut replay, all_fast, .. } = self;
-        replay.long = Some(Long::new(length, replay.stream.accesses.len() as u64, all_fast.0)?);
+        // Loading apart is the scoreboard's alone: whole intervals, whose times are known.
+        let apart = matches!(length, Length::Loops { .. });
+        let intervals = if apart { replay.stream.loaded() / replay.interval_length } else { 0 };
+        let before = intervals.checked_sub(1).map_or(Nanos(0), |last| all_fast.1[last]);
+        let loading = intervals * replay.interval_length;
+        let long = Long::new(length, (replay.stream.accesses.len() - loading) as u64, all_fast.0 - before)?;
+        replay.long = Some(long.behind(loading));
         let all_fast_long = replay.fixed(true).rounds.map(|rounds| rounds.result(None));
         Ok(Self { replay, all_fast, all_fast_long, ..self })
     }
@@ -55,9 +61,14 @@ impl<'a> Testbed<'a> {
         self.experiment.intervals
     }
 
-    /// Returns the end of each interval of the timeline with all memory fast.
+    /// Returns the end of each interval of a single replay's timeline with all memory fast.
     pub fn all_fast_ends(&self) -> &[Nanos] {
         &self.all_fast.1
+    }
+
+    /// Returns a long run with all memory fast, if it is lengthened.
+    pub fn all_fast_long(&self) -> Option<&LongRun> {
+        self.all_fast_long.as_ref()
     }
 
     /// Replays under a policy or bound with unscaled parameters. The result's fields about the bounds

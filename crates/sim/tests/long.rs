@@ -7,7 +7,9 @@ use isotherm_core::parameters::{Parameters, Scale};
 use isotherm_core::{Bytes, Nanos};
 use isotherm_machine::Profile;
 use isotherm_policies::Entry;
-use isotherm_sim::{Experiment, FastSize, INTERVALS, Input, Length, LongRun, RunResult, simulate_long};
+use isotherm_sim::{
+    Experiment, FastSize, INTERVALS, Input, Length, LongRun, RunResult, Testbed, simulate_long,
+};
 use support::{input, numbers, plain_machine, stream};
 
 const PAGES: u32 = 1024;
@@ -136,6 +138,41 @@ fn exact(value: isotherm_core::parameters::Value) -> String {
         Value::Size(Bytes(bytes)) => bytes.to_string(),
         Value::Number(number) => format!("{number}"),
         other => other.to_string(),
+    }
+}
+
+#[test]
+fn loading_is_replayed_once_and_a_run_has_as_many_control_loops_as_asked() {
+    const LOADING: u32 = 10_000;
+    let mut random = numbers(3, PAGES);
+    let page = move |index: u32| if index < LOADING { index * PAGES / LOADING } else { random() };
+    let input = input(stream((0..ACCESSES).map(page), PAGES, 20, 1));
+    let loaded = input.stream.loaded();
+    assert_eq!(loaded as u32, LOADING * 99 / 100 + 1, "but for the last page of each hundred");
+    let profile = plain_machine();
+    let experiment = Experiment {
+        policies: Vec::new(),
+        sizes: Vec::new(),
+        profile: &profile,
+        seed: 1,
+        scale: Scale { footprint: 16_000.0, time: 16_000.0 },
+        intervals: INTERVALS,
+        version: "test",
+    };
+    let length = Length::Loops { loops: 60, accesses: 10_000_000 };
+    let testbed =
+        Testbed::new(&input, &experiment).and_then(|testbed| testbed.lengthened(length)).expect("valid");
+    let fast = isotherm_core::Pages(u64::from(PAGES) / 5);
+    for (policy, windows) in [("first-touch", 0.0), ("hybridtier", 60.0), ("memtis", 60.0)] {
+        let run = testbed.run(entry(policy), &entry(policy).parameters(), fast).expect("a run");
+        let long = run.long_run.expect("it was long");
+        assert_eq!(run.time_scale, 16_000.0, "{policy}: windows hold as many samples as the paper's");
+        let accesses: Vec<u64> = long.each.iter().map(|round| round.accesses).take(3).collect();
+        let later = u64::from(ACCESSES) - loaded as u64 / 500 * 500;
+        assert_eq!(accesses, [u64::from(ACCESSES), later, later], "{policy}: whole intervals");
+        let held = long.round_ns.0 as f64 * long.rounds as f64;
+        assert!(held >= windows * long.control_loop_ns.0 as f64, "{policy}: {held}");
+        assert!(long.rounds >= 4 && long.simulated <= long.rounds, "{policy}: {long:?}");
     }
 }
 

@@ -73,7 +73,11 @@ fn about(value: f64, about: bool) -> String {
 pub(super) fn columns(comparison: &Scored) -> Vec<String> {
     let fixed = ["workload", "fast tier", "order"].map(str::to_owned);
     let systems = comparison.systems.iter().map(|system| system.title.clone());
-    fixed.into_iter().chain(systems).chain(["accesses, footprint, scale (times)".to_owned()]).collect()
+    fixed
+        .into_iter()
+        .chain(systems)
+        .chain(["accesses, footprint, scale (times), windows".to_owned()])
+        .collect()
 }
 
 /// Column of the verdicts on a row's orderings.
@@ -83,7 +87,8 @@ pub(super) const ORDER: usize = 2;
 pub(super) fn cells(comparison: &Scored, row: &Row) -> Vec<String> {
     let run = row.run.as_ref().map_or("-".to_owned(), |run| {
         let (scale, times) = (count(run.scale as u64), count(run.time_scale as u64));
-        format!("{}, {}, {scale} ({times})", count(run.accesses), run.footprint_bytes)
+        let windows = run.windows.map_or_else(String::new, |windows| format!(", {}", number(windows)));
+        format!("{}, {}, {scale} ({times}){windows}", count(run.accesses), run.footprint_bytes)
     });
     let fixed =
         [row.ours.clone(), format!("{} = {}", row.size, row.fast), tallied(verdicts(comparison, row))];

@@ -271,6 +271,7 @@ pub fn long_report() -> Report {
             hit_ratio: run.hit_ratio,
             promotions: moves,
             demotions: moves,
+            ..Round::default()
         };
         run.time_scale = if run.policy == "freqtier" { 2.0 } else { 1.0 };
         run.long_run = Some(LongRun {
@@ -285,6 +286,7 @@ pub fn long_report() -> Report {
             first_touch_ns: Nanos(300_000_000_000),
             pays_back_ns: (run.policy == "freqtier").then_some(Nanos(40_000_000_000)),
             each: vec![round(300), round(20), round(0)],
+            ..LongRun::default()
         });
     }
     report

@@ -17,7 +17,7 @@ use isotherm_neoprof::Parameters;
 pub(crate) use self::moving::Migrations;
 use crate::Charges;
 use crate::device::{self, Devices};
-use crate::long::Rounds;
+use crate::long::{Counted, Rounds};
 use crate::page_table::PageTable;
 use crate::page_walk::PAGES_PER_TABLE;
 use crate::processor::Processor;
@@ -113,8 +113,8 @@ impl<'a> SimHost<'a> {
 
     fn end_round(&mut self) {
         let Migrations { promotions, demotions, .. } = self.migrations;
-        let (now, hits) = (self.processor.now(), self.processor.hits());
-        if self.rounds.as_mut().is_some_and(|rounds| rounds.end(now, hits, (promotions, demotions))) {
+        let now = Counted { promotions, demotions, ..self.processor.counted() };
+        if self.rounds.as_mut().is_some_and(|rounds| rounds.end(now)) {
             self.processor.rewind();
         }
     }

@@ -4,7 +4,8 @@
 //!    else they are divided so that it does, at most by the run's [`Scale`].
 //! 2. Rounds are simulated until they no longer change ([`Rounds`]), as far as [`MAX_ACCESSES`] allow.
 //! 3. The rest of the asked rounds is extrapolated from the last ones.
-//! 4. A policy pays back when its sum of times falls below that of first-touch for good ([`pays_back`]).
+//! 4. For the scoreboard ([`Length::Loops`]), times are divided by the run's scale, as in a single replay.
+//! 5. A policy pays back when its sum of times falls below that of first-touch for good ([`pays_back`]).
 
 mod payback;
 mod rounds;
@@ -15,7 +16,7 @@ use isotherm_machine::BLOCK;
 
 use crate::SimulateError;
 pub(crate) use payback::pays_back;
-pub(crate) use rounds::Rounds;
+pub(crate) use rounds::{Counted, Rounds};
 
 /// Accesses that are simulated at most, unless that would be too few rounds: a minute at the slowest speed
 /// that is promised.
@@ -24,6 +25,8 @@ const MAX_ACCESSES: u64 = 1_500_000_000;
 const MAX_ROUNDS: u64 = 2000;
 /// Rounds in which anything can settle.
 const MIN_ROUNDS: u64 = 8;
+/// Rounds of the scoreboard at least: the quarter that is left out then has the loading.
+const LEAST_ROUNDS: u64 = 4;
 /// Control loops that a policy has to learn and to settle in.
 const LOOPS: f64 = 3.0;
 /// Fewest accesses of a round: the model counts time by blocks.
@@ -36,13 +39,22 @@ pub enum Length {
     Time(Nanos),
     /// So many rounds.
     Rounds(u64),
+    /// As many rounds as hold so many of each policy's slowest control loop at the run's scale. Loading is
+    /// replayed once.
+    Loops {
+        /// Control loops.
+        loops: u64,
+        /// Accesses simulated at most, unless that would be too few rounds.
+        accesses: u64,
+    },
 }
 
 /// A run of several rounds over a stream.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Long {
-    /// Rounds asked for.
-    pub(crate) asked: u64,
+    length: Length,
+    /// Accesses of loading, which later rounds leave out.
+    pub(crate) loading: usize,
     /// Rounds simulated at most.
     pub(crate) most: u64,
     /// Time of a round of the whole with all memory fast.
@@ -69,13 +81,36 @@ impl Long {
         if accesses < MIN_ACCESSES {
             return Err(SimulateError::ShortRound(accesses, MIN_ACCESSES));
         }
-        let asked = match length {
-            Length::Time(time) if time < round => return Err(SimulateError::ShortTime(time, round)),
-            Length::Time(time) => time.0.div_ceil(round.0.max(1)),
+        if let Length::Time(time) = length
+            && time < round
+        {
+            return Err(SimulateError::ShortTime(time, round));
+        }
+        let most =
+            if let Length::Loops { accesses, .. } = length { accesses } else { MAX_ACCESSES } / accesses;
+        Ok(Self { length, loading: 0, most: most.clamp(MIN_ROUNDS, MAX_ROUNDS), round, thinned: 1.0 })
+    }
+
+    /// Returns the same with accesses of loading before the part that is repeated.
+    pub(crate) fn behind(self, loading: usize) -> Self {
+        Self { loading, ..self }
+    }
+
+    /// Returns the rounds asked for, under a policy with that slowest control loop in force.
+    pub(crate) fn asked(&self, control_loop: Nanos) -> u64 {
+        let round = self.round.0.max(1);
+        match self.length {
+            Length::Time(time) => time.0.div_ceil(round),
             Length::Rounds(rounds) => rounds.max(1),
-        };
-        let most = asked.min((MAX_ACCESSES / accesses).clamp(MIN_ROUNDS, MAX_ROUNDS));
-        Ok(Self { asked, most, round, thinned: 1.0 })
+            Length::Loops { loops, .. } => {
+                loops.saturating_mul(control_loop.0).div_ceil(round).max(LEAST_ROUNDS)
+            }
+        }
+    }
+
+    /// Returns the rounds that are simulated at most, under such a policy.
+    pub(crate) fn simulated(&self, control_loop: Nanos) -> u64 {
+        self.most.min(self.asked(control_loop))
     }
 
     /// Returns the same with at most so many rounds simulated.
@@ -93,15 +128,20 @@ impl Long {
     /// # Errors
     /// A control loop that this is too short for at any scale.
     pub(crate) fn scaled(&self, parameters: &Parameters, scale: Scale) -> Result<Scaled, SimulateError> {
-        let (mut parameters, simulated) = (parameters.clone(), self.round.0.saturating_mul(self.most));
+        let mut parameters = parameters.clone();
         let slowest = parameters.longest(false).map_or(0, |(_, time)| time.0);
-        let needed = LOOPS * slowest as f64 / simulated.max(1) as f64;
-        let times = (needed.max(1.0) * self.thinned).min(scale.time);
+        let rounds = self.simulated(Nanos(u64::MAX));
+        let simulated = self.round.0.saturating_mul(rounds);
+        let needed = match self.length {
+            Length::Loops { .. } => scale.time,
+            _ => (LOOPS * slowest as f64 / simulated.max(1) as f64).max(1.0),
+        };
+        let times = (needed * self.thinned).min(scale.time);
         parameters.scale_to(scale, times);
         let (key, control_loop) = parameters.longest(true).unwrap_or(("", Nanos(0)));
         if control_loop.0 as f64 * self.thinned > simulated as f64 {
             let policy = parameters.group().to_owned();
-            let (rounds, held) = (self.most, Nanos(simulated));
+            let held = Nanos(simulated);
             return Err(SimulateError::ShortRun { policy, rounds, held, key, control_loop });
         }
         Ok(Scaled { parameters, times, control_loop })

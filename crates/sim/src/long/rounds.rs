@@ -1,6 +1,6 @@
 //! The rounds of a run, and whether they still change.
 
-use isotherm_core::Nanos;
+use isotherm_core::{Bytes, Nanos};
 
 use crate::long::Long;
 use crate::result::{LongRun, Round};
@@ -18,14 +18,24 @@ const MOVES: (f64, f64) = (0.1, 0.002);
 #[derive(Debug, Clone)]
 pub(crate) struct Rounds {
     long: Long,
-    accesses: u64,
     pages: u64,
     control_loop: Nanos,
     least: usize,
-    end: Nanos,
-    hits: u64,
-    moves: (u64, u64),
+    before: Counted,
     done: Vec<Round>,
+}
+
+/// Counts since the start of a run.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Counted {
+    pub(crate) time: Nanos,
+    pub(crate) accesses: u64,
+    pub(crate) hits: u64,
+    pub(crate) loads: u64,
+    pub(crate) load_hits: u64,
+    pub(crate) slow_bytes: Bytes,
+    pub(crate) promotions: u64,
+    pub(crate) demotions: u64,
 }
 
 /// Averages over rounds.
@@ -49,32 +59,33 @@ impl Mean {
 }
 
 impl Rounds {
-    /// Starts a run over `accesses` to `pages`. Without a control loop there is no policy, only a placement.
-    pub(crate) fn new(long: Long, (accesses, pages): (usize, usize), control_loop: Option<Nanos>) -> Self {
+    /// Starts a run over `pages`. Without a control loop there is no policy, only a placement.
+    pub(crate) fn new(long: Long, pages: usize, control_loop: Option<Nanos>) -> Self {
         Self {
             long,
-            accesses: accesses as u64,
             pages: pages as u64,
             control_loop: control_loop.unwrap_or_default(),
             least: if control_loop.is_some() { POLICY_WINDOW } else { 1 },
-            end: Nanos(0),
-            hits: 0,
-            moves: (0, 0),
+            before: Counted::default(),
             done: Vec::new(),
         }
     }
 
-    /// Notes a round's end, with the counts since the run's start. Returns whether another round follows.
-    pub(crate) fn end(&mut self, now: Nanos, hits: u64, moves: (u64, u64)) -> bool {
+    /// Notes a round's end. Returns whether another round follows.
+    pub(crate) fn end(&mut self, now: Counted) -> bool {
+        let before = std::mem::replace(&mut self.before, now);
         self.done.push(Round {
-            modelled_ns: now - self.end,
+            modelled_ns: now.time - before.time,
             slowdown: 0.0,
-            hit_ratio: (hits - self.hits) as f64 / self.accesses as f64,
-            promotions: moves.0 - self.moves.0,
-            demotions: moves.1 - self.moves.1,
+            hit_ratio: (now.hits - before.hits) as f64 / (now.accesses - before.accesses).max(1) as f64,
+            promotions: now.promotions - before.promotions,
+            demotions: now.demotions - before.demotions,
+            accesses: now.accesses - before.accesses,
+            loads: now.loads - before.loads,
+            load_hits: now.load_hits - before.load_hits,
+            slow_bytes: now.slow_bytes - before.slow_bytes,
         });
-        (self.end, self.hits, self.moves) = (now, hits, moves);
-        (self.done.len() as u64) < self.long.most && !self.settled()
+        (self.done.len() as u64) < self.long.simulated(self.control_loop) && !self.settled()
     }
 
     /// Returns the number of last rounds that hold the slowest control loop; `None` if all hold less.
@@ -110,10 +121,11 @@ impl Rounds {
         let fast = all_fast.map_or(round_ns, |all_fast| all_fast.round_ns).0.max(1) as f64;
         let slowdown = |round: &Round| Round { slowdown: round.modelled_ns.0 as f64 / fast, ..*round };
         let mut run = LongRun {
-            rounds: self.long.asked,
+            rounds: self.long.asked(self.control_loop),
             simulated: self.done.len() as u64,
             settled: self.settled(),
             control_loop_ns: self.control_loop,
+            averaged: window as u64,
             round_ns,
             slowdown: round_ns.0 as f64 / fast,
             hit_ratio: mean.hits,
@@ -135,12 +147,12 @@ mod tests {
     /// Runs rounds of so many milliseconds each, until they settle; returns them.
     fn run(control_loop: Option<u64>, milliseconds: impl Fn(u64) -> u64) -> Rounds {
         let long = Long::new(Length::Rounds(50), 20_000_000, Nanos(SECOND)).expect("long enough");
-        let mut rounds = Rounds::new(long, (20_000_000, 1000), control_loop.map(|time| Nanos(time * SECOND)));
-        let (mut now, mut round) = (Nanos(0), 0);
+        let mut rounds = Rounds::new(long, 1000, control_loop.map(|time| Nanos(time * SECOND)));
+        let (mut now, mut round) = (Counted::default(), 0);
         loop {
-            now += Nanos(milliseconds(round) * 1_000_000);
+            now.time += Nanos(milliseconds(round) * 1_000_000);
             round += 1;
-            if !rounds.end(now, 0, (0, 0)) {
+            if !rounds.end(now) {
                 return rounds;
             }
         }
@@ -168,9 +180,11 @@ mod tests {
     fn moves_and_hits_that_change_keep_it_going_too() {
         let long = Long::new(Length::Rounds(50), 20_000_000, Nanos(SECOND)).expect("long enough");
         let count = |hits: u64, moves: u64| {
-            let mut rounds = Rounds::new(long, (1000, 1000), Some(Nanos(0)));
+            let mut rounds = Rounds::new(long, 1000, Some(Nanos(0)));
             let goes_on = |round: &u64| {
-                rounds.end(Nanos(round * SECOND), hits * round * round, (moves * round * round, 0))
+                let (hits, promotions) = (hits * round * round, moves * round * round);
+                let (time, accesses) = (Nanos(round * SECOND), round * 1000);
+                rounds.end(Counted { time, accesses, hits, promotions, ..Counted::default() })
             };
             (1..=50).take_while(goes_on).count()
         };

@@ -59,7 +59,7 @@ impl<'a> Runs<'a> {
 
     /// Returns the rounds of a run: asked for, and simulated at most.
     pub(super) fn rounds(&self) -> Option<(u64, u64)> {
-        self.replay.long.map(|long| (long.asked, long.most))
+        self.replay.long.map(|long| (long.asked(Nanos(0)), long.simulated(Nanos(0))))
     }
 
     pub(super) fn scaled(&self, parameters: &Parameters) -> Result<Scaled, SimulateError> {
