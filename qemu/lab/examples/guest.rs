@@ -7,7 +7,7 @@ use std::ffi::CStr;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use isotherm_linux::virtual_pmu::VirtualPmu;
 use isotherm_virtual_pmu::{Control, Process, Record};
@@ -111,6 +111,10 @@ impl Toucher {
         let (start, ready) = (child.stdin.take().ok_or("no input")?, child.stdout.take().ok_or("no output")?);
         let mut line = String::new();
         BufReader::new(ready).read_line(&mut line)?;
+        // Its last steps to sleep belong to no epoch: one open when it comes into scope would count them.
+        while !asleep(child.id())? {
+            std::thread::sleep(Duration::from_millis(1));
+        }
         Ok(Self { child, start })
     }
 
@@ -126,6 +130,12 @@ impl Toucher {
         drop(self.start);
         if self.child.wait()?.success() { Ok(()) } else { Err("a toucher failed".into()) }
     }
+}
+
+/// Returns whether the process waits: its state follows its name in brackets.
+fn asleep(pid: u32) -> Result<bool, Box<dyn std::error::Error>> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;
+    Ok(stat.rsplit(") ").next().is_some_and(|fields| fields.starts_with('S')))
 }
 
 fn run(pmu: &mut VirtualPmu, name: &str, mut touchers: Vec<Toucher>) -> Outcome {

@@ -1,12 +1,12 @@
 //! Real programs with more memory than the fast node: their output in the guest equals that outside, whoever
-//! moves their pages, and Isotherm's policies serve more of their misses from the fast node than first touch
-//! does.
+//! moves their pages, Isotherm's policies serve more of their misses from the fast node than first touch
+//! does, and the simulator says the same of their recordings.
 //!
 //! `scripts/lab-programs.sh` runs all of them (`LAB_TEST=programs`) and writes the table of
 //! `docs/generated/lab-programs.md`; the full set of tests runs one.
 
 use std::fmt::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use isotherm_lab::measured::Measured;
@@ -70,31 +70,39 @@ const PROGRAMS: [Program; 6] = [
         has_hot_pages: true,
     },
 ];
-/// First touch and the policies compared with it.
-const TIERINGS: [&[&str]; 3] =
-    [&["--kernel-tiering", "none"], &["--policy", "freqtier"], &["--policy", "hybridtier"]];
-const HEADER: &str = "| program | memory | fast | first touch | FreqTier | HybridTier | moved by FreqTier | by HybridTier |\n\
-    |---|---|---|---|---|---|---|---|\n";
+/// First touch and the policies compared with it, by the simulator's names.
+const TIERINGS: [&str; 4] = ["first-touch", "freqtier", "hybridtier", "memtis"];
+const HEADER: &str = "| program | memory | fast | first touch | FreqTier | HybridTier | Memtis | moved by FreqTier | by HybridTier | by Memtis |\n\
+    |---|---|---|---|---|---|---|---|---|---|\n";
 /// Start of the comparison: a program may begin with more of the fast node than its limit, until the engine
 /// enforces it.
 const SECOND_HALF: f64 = 0.5;
 
-/// One run, with its hit ratio over the second half of the misses.
-struct Row {
-    tiering: String,
+/// Pages moved, and the hit ratio over the second half of the misses.
+struct Outcome {
     hit_ratio: f64,
     moved: u64,
+}
+
+/// A run in the lab.
+struct Row {
+    lab: Outcome,
     footprint: u64,
+    /// Its machine file.
+    machine: PathBuf,
     /// The engine's knowledge, to find out why it did nothing.
     engine: String,
 }
 
-fn run(lab: &Lab, program: &Program, tiering: &[&str], native: &[u8]) -> Row {
+fn run(lab: &Lab, program: &Program, tiering: &str, native: &[u8]) -> Row {
+    let by = if tiering == "first-touch" { ["--kernel-tiering", "none"] } else { ["--policy", tiering] };
+    let folder = lab.new_folder();
     let options = ["--machine", "small", "--fast", program.fast, "--json", "--time-limit", "5min"];
-    let guest = lab.run(&[tiering, &options].concat(), &["sh", "-c", &script(program)]);
+    let place = ["--folder", folder.to_str().expect("a path in UTF-8")];
+    let guest = Lab::verb("run", &[&by[..], &options, &place].concat(), &["sh", "-c", &script(program)], &[]);
     assert_eq!(guest.code, Some(0), "{}: {}", program.name, guest.err);
     let shown = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    assert_eq!(shown(&guest.out), shown(native), "{} under {tiering:?}", program.name);
+    assert_eq!(shown(&guest.out), shown(native), "{} under {tiering}", program.name);
     let result: Value =
         serde_json::from_str(guest.err.lines().last().unwrap_or_default()).expect("our result");
     let run = &result["runs"][0];
@@ -104,14 +112,40 @@ fn run(lab: &Lab, program: &Program, tiering: &[&str], native: &[u8]) -> Row {
         moment["node_bytes"].as_array().into_iter().flatten().filter_map(Value::as_u64).sum::<u64>()
     });
     Row {
-        tiering: run["tiering"].as_str().unwrap_or_default().into(),
-        hit_ratio: measured.history.hit_ratio(SECOND_HALF, 1.0).expect("a history"),
-        moved: run["counts"]["moved"].as_u64().expect("a number"),
+        lab: Outcome {
+            hit_ratio: measured.history.hit_ratio(SECOND_HALF, 1.0).expect("a history"),
+            moved: run["counts"]["moved"].as_u64().expect("a number"),
+        },
         footprint: bytes.max().unwrap_or(0),
+        machine: folder.join("machine.toml"),
         engine: ["process_names", "footprint_bytes", "traffic", "warnings"]
             .map(|field| run["engine"][field].to_string())
             .join(" "),
     }
+}
+
+/// Records the program outside with the lab's cache, and replays that on the lab's machine.
+fn simulate(program: &Program, machine: &Path, tierings: &[&str]) -> Vec<Outcome> {
+    let folder = tempfile::tempdir().expect("a folder");
+    let trace = folder.path().join("program.trace");
+    let mut record = Command::new(BINARY);
+    record.args(["record", "--no-dependence", "--cache", "2M", "--ways", "16", "-q", "-o"]).arg(&trace);
+    ok(record.args(["sh", "-c", &script(program)]).current_dir(root()));
+    let mut simulate = Command::new(BINARY);
+    simulate.args(["simulate", "-q", "--json", "--fast", program.fast, "--machine"]).arg(machine);
+    let result = ok(simulate.args(["--policy", &tierings.join(",")]).arg(&trace));
+    let result: Value = serde_json::from_slice(&result).expect("our result");
+    let outcome = |tiering: &&str| {
+        let mut runs = result["runs"].as_array().expect("runs").iter();
+        let run = runs.find(|run| run["policy"] == *tiering).expect("its run");
+        let timeline = run["timeline"].as_array().expect("intervals");
+        let second = &timeline[timeline.len() / 2..];
+        let sum = |part: &[Value], field: &str| part.iter().filter_map(|each| each[field].as_u64()).sum();
+        let (hits, accesses): (u64, u64) = (sum(second, "hits"), sum(second, "accesses"));
+        let moved: u64 = sum(timeline, "promotions") + sum(timeline, "demotions");
+        Outcome { hit_ratio: hits as f64 / accesses as f64, moved }
+    };
+    tierings.iter().map(outcome).collect()
 }
 
 fn script(program: &Program) -> String {
@@ -119,27 +153,28 @@ fn script(program: &Program) -> String {
     program.script.replace("$BIN", bin.to_str().expect("UTF-8"))
 }
 
-/// Runs a program outside and in guests; returns its line of the table.
-fn check(lab: &Lab, program: &Program, tierings: &[&[&str]]) -> String {
+/// Runs a program outside, in guests and in the simulator; returns its line of the table.
+fn check(lab: &Lab, program: &Program, tierings: &[&str]) -> String {
     let native = ok(Command::new("sh").args(["-c", &script(program)]).current_dir(root()));
     assert!(!native.is_empty());
     let rows: Vec<Row> = tierings.iter().map(|tiering| run(lab, program, tiering, &native)).collect();
+    let simulated = simulate(program, &rows[0].machine, tierings);
     let (first_touch, ours) = rows.split_first().expect("there are some");
     let mut line = format!("| {} | {} MiB | {} |", program.what, first_touch.footprint >> 20, program.fast);
-    for row in &rows {
-        let _ = write!(line, " {:.1} % |", 100.0 * row.hit_ratio);
+    for (Row { lab, .. }, simulated) in rows.iter().zip(&simulated) {
+        let _ = write!(line, " {:.1} ({:.1}) % |", 100.0 * lab.hit_ratio, 100.0 * simulated.hit_ratio);
     }
-    for row in ours {
-        let _ = write!(line, " {} |", row.moved);
+    for (Row { lab, .. }, simulated) in ours.iter().zip(&simulated[1..]) {
+        let _ = write!(line, " {} ({}) |", lab.moved, simulated.moved);
     }
     eprintln!("{line}");
-    assert_eq!(first_touch.moved, 0, "nothing moves under {}", first_touch.tiering);
+    assert_eq!(first_touch.lab.moved, 0, "nothing moves under first touch");
     for row in ours {
         // It begins with more fast memory than its limit.
-        assert!(row.moved > 0, "{}: {line}: {}", row.tiering, row.engine);
+        assert!(row.lab.moved > 0, "{line}: {}", row.engine);
     }
     for row in ours.iter().filter(|_| program.has_hot_pages) {
-        assert!(row.hit_ratio > first_touch.hit_ratio, "{}: {line}", row.tiering);
+        assert!(row.lab.hit_ratio > first_touch.lab.hit_ratio, "{line}");
     }
     line
 }
