@@ -16,7 +16,8 @@ impl Mode {
 
     /// Returns the accesses of a run that are simulated at most, as long as it changes.
     pub(crate) fn most_accesses(self) -> u64 {
-        8 * self.accesses()
+        let rounds = if self.quick { 4 } else { 8 };
+        rounds * self.accesses()
     }
 }
 

@@ -86,9 +86,11 @@ impl Long {
         {
             return Err(SimulateError::ShortTime(time, round));
         }
-        let most =
-            if let Length::Loops { accesses, .. } = length { accesses } else { MAX_ACCESSES } / accesses;
-        Ok(Self { length, loading: 0, most: most.clamp(MIN_ROUNDS, MAX_ROUNDS), round, thinned: 1.0 })
+        let (most, least) = match length {
+            Length::Loops { accesses: most, .. } => (most / accesses, LEAST_ROUNDS),
+            _ => (MAX_ACCESSES / accesses, MIN_ROUNDS),
+        };
+        Ok(Self { length, loading: 0, most: most.clamp(least, MAX_ROUNDS), round, thinned: 1.0 })
     }
 
     /// Returns the same with accesses of loading before the part that is repeated.
