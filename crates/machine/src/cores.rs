@@ -104,6 +104,12 @@ impl Cores {
         }
     }
 
+    /// Has the processor fetch what an access to the page will need.
+    #[inline]
+    pub fn prefetch(&self, page: u32) {
+        self.translator.prefetch(page);
+    }
+
     /// Executes a thread up to its next miss, in a page that `tier` serves.
     #[inline]
     pub fn access(&mut self, thread: u16, request: Request, page: u32, tier: usize) -> Timing {

@@ -22,9 +22,9 @@
 //! on the misses that retirement waited for. Times are integer picoseconds, so that no result depends on an
 //! order of summation.
 
-use crate::limits::{MAX_TIERS, WINDOW};
+use crate::limits::{MAX_REGISTERS, MAX_TIERS, WINDOW};
 use crate::profile::Profile;
-use crate::slots::Slots;
+use crate::registers::Registers;
 use crate::streamer::Triggers;
 use crate::translation::Translation;
 use crate::walkers::Walkers;
@@ -38,6 +38,8 @@ pub struct CoreTiming {
     store_buffer: usize,
     /// 0 without a prefetcher.
     l2_registers: usize,
+    /// Registers of the second-level cache beyond the miss registers.
+    spare_registers: usize,
     /// Whether the second-level cache completes pairs of lines.
     pairs: bool,
     walkers: usize,
@@ -47,12 +49,15 @@ impl CoreTiming {
     /// Reads the numbers of a profile's cores.
     pub fn new(machine: &Profile) -> Self {
         let profile = &machine.core;
+        let miss_registers = (profile.miss_registers as usize).clamp(1, MAX_REGISTERS);
+        let l2_registers = profile.l2_registers.unwrap_or(0) as usize;
         Self {
             instruction_ps: profile.instruction_ps,
             reorder_window: u64::from(profile.reorder_window),
-            miss_registers: (profile.miss_registers as usize).clamp(1, Slots::MAX),
+            miss_registers,
             store_buffer: (profile.store_buffer as usize).clamp(1, WINDOW),
-            l2_registers: profile.l2_registers.unwrap_or(0) as usize,
+            l2_registers,
+            spare_registers: l2_registers.saturating_sub(miss_registers).min(MAX_REGISTERS),
             pairs: profile.pair_prefetcher == Some(1),
             walkers: (machine.tlb.walkers as usize).max(1),
         }
@@ -108,16 +113,17 @@ pub struct Timing {
 pub struct ThreadModel {
     misses: [Miss; WINDOW],
     stores: [u64; WINDOW],
-    registers: Slots,
+    registers: Registers,
     /// Registers of the second-level cache, shared by misses and prefetches; empty without a prefetcher.
-    l2_registers: Slots,
+    l2_registers: Registers,
     /// Those beyond the miss registers: a miss goes before a line that may not be requested.
-    spare_registers: Slots,
+    spare_registers: Registers,
     walkers: Walkers,
     busy_until: [u64; MAX_TIERS],
     load_busy_until: [u64; MAX_TIERS],
     count: usize,
-    store_count: usize,
+    /// Entry of the store buffer that the next store takes.
+    next_store: usize,
     /// Number of the oldest miss within the last `reorder_window` instructions.
     window_start: usize,
     position: u64,
@@ -132,14 +138,14 @@ impl ThreadModel {
         Self {
             misses: [Miss::default(); WINDOW],
             stores: [0; WINDOW],
-            registers: Slots::new(timing.miss_registers),
-            l2_registers: Slots::new(timing.l2_registers),
-            spare_registers: Slots::new(timing.l2_registers.saturating_sub(timing.miss_registers)),
+            registers: Registers::new(timing.miss_registers),
+            l2_registers: Registers::new(timing.l2_registers),
+            spare_registers: Registers::new(timing.spare_registers),
             walkers: Walkers::new(timing.walkers),
             busy_until: [0; MAX_TIERS],
             load_busy_until: [0; MAX_TIERS],
             count: 0,
-            store_count: 0,
+            next_store: 0,
             window_start: 0,
             position: 0,
             dispatch: 0,
@@ -182,13 +188,12 @@ impl ThreadModel {
         } else {
             address + translation.latency
         };
-        let (register, free) = self.registers.earliest();
-        let mut issue = translated.max(free);
+        let mut issue = translated.max(self.registers.earliest());
         let prefetched = self.prefetch(timing, request.triggers, issue, latency);
         let start = prefetched.unwrap_or_else(|| self.miss(&mut issue, latency));
         let complete = issue.max(start + latency);
         if complete > issue {
-            self.registers.set(register, complete);
+            self.registers.take(complete);
         }
         let ready = self.retire + elapsed;
         let needed = if request.store { self.store_completes(timing, complete) } else { complete };
@@ -223,14 +228,13 @@ impl ThreadModel {
         if trigger == 0 || self.l2_registers.is_empty() {
             return None;
         }
-        let (register, free) = self.l2_registers.earliest();
         // A trigger that is no longer remembered was long ago.
         let asked = self.back(trigger).map_or(0, |miss| miss.issue);
-        let start = asked.max(free);
+        let start = asked.max(self.l2_registers.earliest());
         if start >= issue {
             return None;
         }
-        self.l2_registers.set(register, start + latency);
+        self.l2_registers.take(start + latency);
         Some(start)
     }
 
@@ -238,9 +242,8 @@ impl ThreadModel {
     #[inline]
     fn miss(&mut self, issue: &mut u64, latency: u64) -> u64 {
         if !self.l2_registers.is_empty() {
-            let (register, free) = self.l2_registers.earliest();
-            *issue = (*issue).max(free);
-            self.l2_registers.set(register, *issue + latency);
+            *issue = (*issue).max(self.l2_registers.earliest());
+            self.l2_registers.take(*issue + latency);
         }
         *issue
     }
@@ -248,13 +251,16 @@ impl ThreadModel {
     /// Brings the other line of a miss's pair, which nobody requests, if a spare register is free for it.
     #[inline]
     fn complete_pair(&mut self, timing: CoreTiming, issue: u64, latency: u64) -> bool {
-        if !timing.pairs || self.spare_registers.is_empty() {
+        if !timing.pairs || timing.spare_registers == 0 {
             return false;
         }
-        let (register, free) = self.spare_registers.earliest();
-        let sent = free <= issue;
+        // Each of these lines came with a miss, so no more are in flight than misses.
+        if timing.spare_registers >= timing.miss_registers {
+            return true;
+        }
+        let sent = self.spare_registers.earliest() <= issue;
         if sent {
-            self.spare_registers.set(register, issue + latency);
+            self.spare_registers.take(issue + latency);
         }
         sent
     }
@@ -288,9 +294,9 @@ impl ThreadModel {
     /// Puts a store into the store buffer and returns when the store whose entry it takes completes.
     #[inline]
     fn store_completes(&mut self, timing: CoreTiming, complete: u64) -> u64 {
-        let entry = self.store_count % timing.store_buffer;
-        self.store_count += 1;
-        std::mem::replace(&mut self.stores[entry], complete)
+        let entry = self.next_store;
+        self.next_store = if entry + 1 < timing.store_buffer { entry + 1 } else { 0 };
+        std::mem::replace(&mut self.stores[entry % WINDOW], complete)
     }
 }
 
@@ -312,6 +318,7 @@ mod tests {
         miss_registers: 10,
         store_buffer: 50,
         l2_registers: 0,
+        spare_registers: 0,
         pairs: false,
         walkers: 2,
     };
@@ -362,7 +369,7 @@ mod tests {
     }
 
     /// A core whose second-level cache has 16 registers.
-    const PREFETCHING: CoreTiming = CoreTiming { l2_registers: 16, ..TIMING };
+    const PREFETCHING: CoreTiming = CoreTiming { l2_registers: 16, spare_registers: 6, ..TIMING };
 
     /// Runs `count` equal loads; returns the time and how many found their line prefetched.
     fn stream(timing: CoreTiming, count: usize, request: Request) -> (u64, usize) {
