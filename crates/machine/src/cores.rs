@@ -119,7 +119,7 @@ impl Cores {
         tables.read_unasked(translation.from_memory.into());
         let model = &mut self.threads[usize::from(thread)].model;
         let state = &mut self.tiers[tier];
-        let timing = model.access(self.timing, request, translation, tier, state.latency);
+        let timing = model.access(&self.timing, request, translation, tier, state.latency);
         state.count(request.store, timing);
         timing
     }
@@ -146,7 +146,7 @@ impl Cores {
 
     /// Executes `instructions` of a thread without a miss.
     pub fn run(&mut self, thread: u16, instructions: u64) {
-        self.threads[usize::from(thread)].model.run(self.timing, instructions);
+        self.threads[usize::from(thread)].model.run(&self.timing, instructions);
     }
 
     /// Ends the block: updates clocks, bandwidth and cores.

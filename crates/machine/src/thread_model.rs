@@ -166,11 +166,11 @@ impl ThreadModel {
     }
 
     /// Executes a request's instructions, the last of which accesses memory of `tier` with `latency`, once
-    /// its page is translated.
-    #[inline]
+    /// its page is translated. It has few callers, and what they pass and take would go through memory.
+    #[inline(always)]
     pub fn access(
         &mut self,
-        timing: CoreTiming,
+        timing: &CoreTiming,
         request: Request,
         translation: Translation,
         tier: usize,
@@ -223,7 +223,7 @@ impl ThreadModel {
 
     /// Returns when the line that is requested at `issue` was prefetched; `None` if it was not yet.
     #[inline]
-    fn prefetch(&mut self, timing: CoreTiming, by: Triggers, issue: u64, latency: u64) -> Option<u64> {
+    fn prefetch(&mut self, timing: &CoreTiming, by: Triggers, issue: u64, latency: u64) -> Option<u64> {
         let trigger = if by.stream == 0 && timing.pairs { by.pair } else { by.stream };
         if trigger == 0 || self.l2_registers.is_empty() {
             return None;
@@ -250,7 +250,7 @@ impl ThreadModel {
 
     /// Brings the other line of a miss's pair, which nobody requests, if a spare register is free for it.
     #[inline]
-    fn complete_pair(&mut self, timing: CoreTiming, issue: u64, latency: u64) -> bool {
+    fn complete_pair(&mut self, timing: &CoreTiming, issue: u64, latency: u64) -> bool {
         if !timing.pairs || timing.spare_registers == 0 {
             return false;
         }
@@ -266,7 +266,7 @@ impl ThreadModel {
     }
 
     /// Executes `instructions` that do not miss.
-    pub fn run(&mut self, timing: CoreTiming, instructions: u64) {
+    pub fn run(&mut self, timing: &CoreTiming, instructions: u64) {
         let elapsed = instructions * timing.instruction_ps;
         self.position += instructions;
         self.dispatch(timing, elapsed);
@@ -275,7 +275,7 @@ impl ThreadModel {
 
     /// Returns when the access is dispatched: in order, within the reorder window and the load queue.
     #[inline]
-    fn dispatch(&mut self, timing: CoreTiming, elapsed: u64) -> u64 {
+    fn dispatch(&mut self, timing: &CoreTiming, elapsed: u64) -> u64 {
         let oldest = self.position.saturating_sub(timing.reorder_window);
         while self.window_start < self.count
             && (self.misses[self.window_start % WINDOW].position <= oldest
@@ -293,7 +293,7 @@ impl ThreadModel {
 
     /// Puts a store into the store buffer and returns when the store whose entry it takes completes.
     #[inline]
-    fn store_completes(&mut self, timing: CoreTiming, complete: u64) -> u64 {
+    fn store_completes(&mut self, timing: &CoreTiming, complete: u64) -> u64 {
         let entry = self.next_store;
         self.next_store = if entry + 1 < timing.store_buffer { entry + 1 } else { 0 };
         std::mem::replace(&mut self.stores[entry % WINDOW], complete)
@@ -336,7 +336,7 @@ mod tests {
     fn run(count: usize, instructions: u32, dependence: u8, store: bool) -> (u64, u64) {
         let mut thread = ThreadModel::new(TIMING);
         let request = Request { dependence, store, ..request(instructions) };
-        let stall = (0..count).map(|_| thread.access(TIMING, request, HIT, 0, LATENCY).stall).sum();
+        let stall = (0..count).map(|_| thread.access(&TIMING, request, HIT, 0, LATENCY).stall).sum();
         (thread.clock(), stall)
     }
 
@@ -374,7 +374,8 @@ mod tests {
     /// Runs `count` equal loads; returns the time and how many found their line prefetched.
     fn stream(timing: CoreTiming, count: usize, request: Request) -> (u64, usize) {
         let mut thread = ThreadModel::new(timing);
-        let found = (0..count).filter(|_| thread.access(timing, request, HIT, 0, LATENCY).prefetched).count();
+        let found =
+            (0..count).filter(|_| thread.access(&timing, request, HIT, 0, LATENCY).prefetched).count();
         (thread.clock(), found)
     }
 
@@ -398,7 +399,7 @@ mod tests {
             for index in 0..10_000 {
                 let triggers = Triggers { stream: 0, pair: (index % 2) as u8 };
                 let request = Request { dependence: 1, triggers, ..request(5) };
-                thread.access(timing, request, HIT, 0, LATENCY);
+                thread.access(&timing, request, HIT, 0, LATENCY);
             }
             thread.clock() / LATENCY
         };
@@ -411,7 +412,7 @@ mod tests {
         let share = |dependence| {
             let mut thread = ThreadModel::new(pairs);
             let request = Request { dependence, lone: true, ..request(1) };
-            let wasted = (0..10_000).filter(|_| thread.access(pairs, request, HIT, 0, LATENCY).wasted);
+            let wasted = (0..10_000).filter(|_| thread.access(&pairs, request, HIT, 0, LATENCY).wasted);
             wasted.count() as f64 / 1e4
         };
         // Ten misses at once leave six of the 16 registers; a chain needs one at a time.
@@ -431,12 +432,12 @@ mod tests {
     #[test]
     fn a_line_asked_for_before_its_prefetch_was_sent_is_a_miss() {
         let mut thread = ThreadModel::new(PREFETCHING);
-        thread.access(PREFETCHING, request(1), HIT, 0, LATENCY);
+        thread.access(&PREFETCHING, request(1), HIT, 0, LATENCY);
         // Its trigger waits for the previous miss; the access itself does not, and comes first.
         let waits = Request { dependence: 1, ..request(1) };
-        thread.access(PREFETCHING, waits, HIT, 0, LATENCY);
+        thread.access(&PREFETCHING, waits, HIT, 0, LATENCY);
         let timing =
-            thread.access(PREFETCHING, Request { triggers: by_stream(1), ..request(1) }, HIT, 0, LATENCY);
+            thread.access(&PREFETCHING, Request { triggers: by_stream(1), ..request(1) }, HIT, 0, LATENCY);
         assert!(!timing.prefetched);
     }
 
@@ -458,10 +459,10 @@ mod tests {
     #[test]
     fn a_far_miss_costs_its_latency_less_what_the_window_hides() {
         let mut thread = ThreadModel::new(TIMING);
-        let stall = thread.access(TIMING, request(1_000), HIT, 0, LATENCY).stall;
+        let stall = thread.access(&TIMING, request(1_000), HIT, 0, LATENCY).stall;
         assert_eq!(stall, LATENCY);
         // 150 instructions later, a miss of another tier, four times as slow, is already in flight.
-        let stall = thread.access(TIMING, request(150), HIT, 1, 4 * LATENCY).stall;
+        let stall = thread.access(&TIMING, request(150), HIT, 1, 4 * LATENCY).stall;
         assert!(stall < 4 * LATENCY && stall > 2 * LATENCY, "{stall}");
     }
 }

@@ -325,9 +325,30 @@ impl Translator {
 #[cfg(test)]
 mod tests {
     use isotherm_core::Nanos;
+    use proptest::prelude::*;
 
     use super::*;
     use crate::{CostModel, Miss};
+
+    proptest! {
+        #[test]
+        fn a_set_holds_the_pages_used_last(
+            ways in 1u32..20,
+            uses in prop::collection::vec((0u32..30, 0u32..8), 1..300),
+        ) {
+            let mut level = Level::new(f64::from(ways), ways, 1000);
+            // The latest first; a page dropped leaves its place empty.
+            let mut naive = vec![NO_PAGE; ways as usize];
+            for (page, dropped) in uses {
+                let found = naive.iter().position(|&held| held == page);
+                prop_assert_eq!(level.look_up(page), found.is_some());
+                naive[..=found.unwrap_or(ways as usize - 1)].rotate_right(1);
+                naive[0] = page;
+                level.flush(dropped);
+                naive.iter_mut().filter(|held| **held == dropped).for_each(|held| *held = NO_PAGE);
+            }
+        }
+    }
 
     fn machine() -> Profile {
         Profile::builtin("pact").expect("it comes with Isotherm")
