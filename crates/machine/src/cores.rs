@@ -104,6 +104,12 @@ impl Cores {
         }
     }
 
+    /// Has the processor fetch what an access to the page will need.
+    #[inline]
+    pub fn prefetch(&self, page: u32) {
+        self.translator.prefetch(page);
+    }
+
     /// Executes a thread up to its next miss, in a page that `tier` serves.
     #[inline]
     pub fn access(&mut self, thread: u16, request: Request, page: u32, tier: usize) -> Timing {
@@ -113,7 +119,7 @@ impl Cores {
         tables.read_unasked(translation.from_memory.into());
         let model = &mut self.threads[usize::from(thread)].model;
         let state = &mut self.tiers[tier];
-        let timing = model.access(self.timing, request, translation, tier, state.latency);
+        let timing = model.access(&self.timing, request, translation, tier, state.latency);
         state.count(request.store, timing);
         timing
     }
@@ -140,7 +146,7 @@ impl Cores {
 
     /// Executes `instructions` of a thread without a miss.
     pub fn run(&mut self, thread: u16, instructions: u64) {
-        self.threads[usize::from(thread)].model.run(self.timing, instructions);
+        self.threads[usize::from(thread)].model.run(&self.timing, instructions);
     }
 
     /// Ends the block: updates clocks, bandwidth and cores.

@@ -25,6 +25,7 @@ mod cost_model;
 mod curve;
 mod limits;
 mod profile;
+mod registers;
 mod slots;
 mod streamer;
 mod thread_model;

@@ -5,5 +5,5 @@
 pub const MAX_TIERS: usize = 4;
 /// Misses and stores in one thread's window: the size of a load queue. A power of two.
 pub(crate) const WINDOW: usize = 128;
-/// Bits of a register's number; the number of miss registers is limited to their range.
-pub(crate) const REGISTER_BITS: u32 = 7;
+/// Maximum number of registers of a kind.
+pub(crate) const MAX_REGISTERS: usize = 128;

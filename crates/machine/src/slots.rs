@@ -1,6 +1,7 @@
-//! Numbered slots with a time each, to find the earliest: a free miss register, the oldest page.
+//! Numbered slots with a time each, to find the earliest: the page that was used last.
 
-use crate::limits::REGISTER_BITS as NUMBER_BITS;
+/// Bits of a slot's number.
+const NUMBER_BITS: u32 = 7;
 
 /// A tournament tree in one array: the root is word 1, the children of word `n` are 2n and 2n + 1, and the
 /// leaves, in the upper half, are the slots. A word has its time and number, so the least is the earliest.
@@ -14,17 +15,10 @@ impl Slots {
     /// Creates `count` slots, at most [`Self::MAX`], all at time 0.
     pub(crate) fn new(count: usize) -> Self {
         let count = count.min(Self::MAX);
-        if count == 0 {
-            return Self(Vec::new());
-        }
         let leaves = count.next_power_of_two();
         let mut slots = Self(vec![u64::MAX; 2 * leaves]);
         (0..count).for_each(|slot| slots.set(slot, 0));
         slots
-    }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
     }
 
     /// Returns the earliest slot and its time; the lowest number among equals. There must be one.

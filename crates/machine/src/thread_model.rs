@@ -22,9 +22,9 @@
 //! on the misses that retirement waited for. Times are integer picoseconds, so that no result depends on an
 //! order of summation.
 
-use crate::limits::{MAX_TIERS, WINDOW};
+use crate::limits::{MAX_REGISTERS, MAX_TIERS, WINDOW};
 use crate::profile::Profile;
-use crate::slots::Slots;
+use crate::registers::Registers;
 use crate::streamer::Triggers;
 use crate::translation::Translation;
 use crate::walkers::Walkers;
@@ -38,6 +38,8 @@ pub struct CoreTiming {
     store_buffer: usize,
     /// 0 without a prefetcher.
     l2_registers: usize,
+    /// Registers of the second-level cache beyond the miss registers.
+    spare_registers: usize,
     /// Whether the second-level cache completes pairs of lines.
     pairs: bool,
     walkers: usize,
@@ -47,12 +49,15 @@ impl CoreTiming {
     /// Reads the numbers of a profile's cores.
     pub fn new(machine: &Profile) -> Self {
         let profile = &machine.core;
+        let miss_registers = (profile.miss_registers as usize).clamp(1, MAX_REGISTERS);
+        let l2_registers = profile.l2_registers.unwrap_or(0) as usize;
         Self {
             instruction_ps: profile.instruction_ps,
             reorder_window: u64::from(profile.reorder_window),
-            miss_registers: (profile.miss_registers as usize).clamp(1, Slots::MAX),
+            miss_registers,
             store_buffer: (profile.store_buffer as usize).clamp(1, WINDOW),
-            l2_registers: profile.l2_registers.unwrap_or(0) as usize,
+            l2_registers,
+            spare_registers: l2_registers.saturating_sub(miss_registers).min(MAX_REGISTERS),
             pairs: profile.pair_prefetcher == Some(1),
             walkers: (machine.tlb.walkers as usize).max(1),
         }
@@ -108,16 +113,17 @@ pub struct Timing {
 pub struct ThreadModel {
     misses: [Miss; WINDOW],
     stores: [u64; WINDOW],
-    registers: Slots,
+    registers: Registers,
     /// Registers of the second-level cache, shared by misses and prefetches; empty without a prefetcher.
-    l2_registers: Slots,
+    l2_registers: Registers,
     /// Those beyond the miss registers: a miss goes before a line that may not be requested.
-    spare_registers: Slots,
+    spare_registers: Registers,
     walkers: Walkers,
     busy_until: [u64; MAX_TIERS],
     load_busy_until: [u64; MAX_TIERS],
     count: usize,
-    store_count: usize,
+    /// Entry of the store buffer that the next store takes.
+    next_store: usize,
     /// Number of the oldest miss within the last `reorder_window` instructions.
     window_start: usize,
     position: u64,
@@ -132,14 +138,14 @@ impl ThreadModel {
         Self {
             misses: [Miss::default(); WINDOW],
             stores: [0; WINDOW],
-            registers: Slots::new(timing.miss_registers),
-            l2_registers: Slots::new(timing.l2_registers),
-            spare_registers: Slots::new(timing.l2_registers.saturating_sub(timing.miss_registers)),
+            registers: Registers::new(timing.miss_registers),
+            l2_registers: Registers::new(timing.l2_registers),
+            spare_registers: Registers::new(timing.spare_registers),
             walkers: Walkers::new(timing.walkers),
             busy_until: [0; MAX_TIERS],
             load_busy_until: [0; MAX_TIERS],
             count: 0,
-            store_count: 0,
+            next_store: 0,
             window_start: 0,
             position: 0,
             dispatch: 0,
@@ -160,11 +166,11 @@ impl ThreadModel {
     }
 
     /// Executes a request's instructions, the last of which accesses memory of `tier` with `latency`, once
-    /// its page is translated.
-    #[inline]
+    /// its page is translated. It has few callers, and what they pass and take would go through memory.
+    #[inline(always)]
     pub fn access(
         &mut self,
-        timing: CoreTiming,
+        timing: &CoreTiming,
         request: Request,
         translation: Translation,
         tier: usize,
@@ -182,13 +188,12 @@ impl ThreadModel {
         } else {
             address + translation.latency
         };
-        let (register, free) = self.registers.earliest();
-        let mut issue = translated.max(free);
+        let mut issue = translated.max(self.registers.earliest());
         let prefetched = self.prefetch(timing, request.triggers, issue, latency);
         let start = prefetched.unwrap_or_else(|| self.miss(&mut issue, latency));
         let complete = issue.max(start + latency);
         if complete > issue {
-            self.registers.set(register, complete);
+            self.registers.take(complete);
         }
         let ready = self.retire + elapsed;
         let needed = if request.store { self.store_completes(timing, complete) } else { complete };
@@ -218,19 +223,18 @@ impl ThreadModel {
 
     /// Returns when the line that is requested at `issue` was prefetched; `None` if it was not yet.
     #[inline]
-    fn prefetch(&mut self, timing: CoreTiming, by: Triggers, issue: u64, latency: u64) -> Option<u64> {
+    fn prefetch(&mut self, timing: &CoreTiming, by: Triggers, issue: u64, latency: u64) -> Option<u64> {
         let trigger = if by.stream == 0 && timing.pairs { by.pair } else { by.stream };
         if trigger == 0 || self.l2_registers.is_empty() {
             return None;
         }
-        let (register, free) = self.l2_registers.earliest();
         // A trigger that is no longer remembered was long ago.
         let asked = self.back(trigger).map_or(0, |miss| miss.issue);
-        let start = asked.max(free);
+        let start = asked.max(self.l2_registers.earliest());
         if start >= issue {
             return None;
         }
-        self.l2_registers.set(register, start + latency);
+        self.l2_registers.take(start + latency);
         Some(start)
     }
 
@@ -238,29 +242,31 @@ impl ThreadModel {
     #[inline]
     fn miss(&mut self, issue: &mut u64, latency: u64) -> u64 {
         if !self.l2_registers.is_empty() {
-            let (register, free) = self.l2_registers.earliest();
-            *issue = (*issue).max(free);
-            self.l2_registers.set(register, *issue + latency);
+            *issue = (*issue).max(self.l2_registers.earliest());
+            self.l2_registers.take(*issue + latency);
         }
         *issue
     }
 
     /// Brings the other line of a miss's pair, which nobody requests, if a spare register is free for it.
     #[inline]
-    fn complete_pair(&mut self, timing: CoreTiming, issue: u64, latency: u64) -> bool {
-        if !timing.pairs || self.spare_registers.is_empty() {
+    fn complete_pair(&mut self, timing: &CoreTiming, issue: u64, latency: u64) -> bool {
+        if !timing.pairs || timing.spare_registers == 0 {
             return false;
         }
-        let (register, free) = self.spare_registers.earliest();
-        let sent = free <= issue;
+        // Each of these lines came with a miss, so no more are in flight than misses.
+        if timing.spare_registers >= timing.miss_registers {
+            return true;
+        }
+        let sent = self.spare_registers.earliest() <= issue;
         if sent {
-            self.spare_registers.set(register, issue + latency);
+            self.spare_registers.take(issue + latency);
         }
         sent
     }
 
     /// Executes `instructions` that do not miss.
-    pub fn run(&mut self, timing: CoreTiming, instructions: u64) {
+    pub fn run(&mut self, timing: &CoreTiming, instructions: u64) {
         let elapsed = instructions * timing.instruction_ps;
         self.position += instructions;
         self.dispatch(timing, elapsed);
@@ -269,7 +275,7 @@ impl ThreadModel {
 
     /// Returns when the access is dispatched: in order, within the reorder window and the load queue.
     #[inline]
-    fn dispatch(&mut self, timing: CoreTiming, elapsed: u64) -> u64 {
+    fn dispatch(&mut self, timing: &CoreTiming, elapsed: u64) -> u64 {
         let oldest = self.position.saturating_sub(timing.reorder_window);
         while self.window_start < self.count
             && (self.misses[self.window_start % WINDOW].position <= oldest
@@ -287,10 +293,10 @@ impl ThreadModel {
 
     /// Puts a store into the store buffer and returns when the store whose entry it takes completes.
     #[inline]
-    fn store_completes(&mut self, timing: CoreTiming, complete: u64) -> u64 {
-        let entry = self.store_count % timing.store_buffer;
-        self.store_count += 1;
-        std::mem::replace(&mut self.stores[entry], complete)
+    fn store_completes(&mut self, timing: &CoreTiming, complete: u64) -> u64 {
+        let entry = self.next_store;
+        self.next_store = if entry + 1 < timing.store_buffer { entry + 1 } else { 0 };
+        std::mem::replace(&mut self.stores[entry % WINDOW], complete)
     }
 }
 
@@ -312,6 +318,7 @@ mod tests {
         miss_registers: 10,
         store_buffer: 50,
         l2_registers: 0,
+        spare_registers: 0,
         pairs: false,
         walkers: 2,
     };
@@ -329,7 +336,7 @@ mod tests {
     fn run(count: usize, instructions: u32, dependence: u8, store: bool) -> (u64, u64) {
         let mut thread = ThreadModel::new(TIMING);
         let request = Request { dependence, store, ..request(instructions) };
-        let stall = (0..count).map(|_| thread.access(TIMING, request, HIT, 0, LATENCY).stall).sum();
+        let stall = (0..count).map(|_| thread.access(&TIMING, request, HIT, 0, LATENCY).stall).sum();
         (thread.clock(), stall)
     }
 
@@ -362,12 +369,13 @@ mod tests {
     }
 
     /// A core whose second-level cache has 16 registers.
-    const PREFETCHING: CoreTiming = CoreTiming { l2_registers: 16, ..TIMING };
+    const PREFETCHING: CoreTiming = CoreTiming { l2_registers: 16, spare_registers: 6, ..TIMING };
 
     /// Runs `count` equal loads; returns the time and how many found their line prefetched.
     fn stream(timing: CoreTiming, count: usize, request: Request) -> (u64, usize) {
         let mut thread = ThreadModel::new(timing);
-        let found = (0..count).filter(|_| thread.access(timing, request, HIT, 0, LATENCY).prefetched).count();
+        let found =
+            (0..count).filter(|_| thread.access(&timing, request, HIT, 0, LATENCY).prefetched).count();
         (thread.clock(), found)
     }
 
@@ -391,7 +399,7 @@ mod tests {
             for index in 0..10_000 {
                 let triggers = Triggers { stream: 0, pair: (index % 2) as u8 };
                 let request = Request { dependence: 1, triggers, ..request(5) };
-                thread.access(timing, request, HIT, 0, LATENCY);
+                thread.access(&timing, request, HIT, 0, LATENCY);
             }
             thread.clock() / LATENCY
         };
@@ -404,7 +412,7 @@ mod tests {
         let share = |dependence| {
             let mut thread = ThreadModel::new(pairs);
             let request = Request { dependence, lone: true, ..request(1) };
-            let wasted = (0..10_000).filter(|_| thread.access(pairs, request, HIT, 0, LATENCY).wasted);
+            let wasted = (0..10_000).filter(|_| thread.access(&pairs, request, HIT, 0, LATENCY).wasted);
             wasted.count() as f64 / 1e4
         };
         // Ten misses at once leave six of the 16 registers; a chain needs one at a time.
@@ -424,12 +432,12 @@ mod tests {
     #[test]
     fn a_line_asked_for_before_its_prefetch_was_sent_is_a_miss() {
         let mut thread = ThreadModel::new(PREFETCHING);
-        thread.access(PREFETCHING, request(1), HIT, 0, LATENCY);
+        thread.access(&PREFETCHING, request(1), HIT, 0, LATENCY);
         // Its trigger waits for the previous miss; the access itself does not, and comes first.
         let waits = Request { dependence: 1, ..request(1) };
-        thread.access(PREFETCHING, waits, HIT, 0, LATENCY);
+        thread.access(&PREFETCHING, waits, HIT, 0, LATENCY);
         let timing =
-            thread.access(PREFETCHING, Request { triggers: by_stream(1), ..request(1) }, HIT, 0, LATENCY);
+            thread.access(&PREFETCHING, Request { triggers: by_stream(1), ..request(1) }, HIT, 0, LATENCY);
         assert!(!timing.prefetched);
     }
 
@@ -451,10 +459,10 @@ mod tests {
     #[test]
     fn a_far_miss_costs_its_latency_less_what_the_window_hides() {
         let mut thread = ThreadModel::new(TIMING);
-        let stall = thread.access(TIMING, request(1_000), HIT, 0, LATENCY).stall;
+        let stall = thread.access(&TIMING, request(1_000), HIT, 0, LATENCY).stall;
         assert_eq!(stall, LATENCY);
         // 150 instructions later, a miss of another tier, four times as slow, is already in flight.
-        let stall = thread.access(TIMING, request(150), HIT, 1, 4 * LATENCY).stall;
+        let stall = thread.access(&TIMING, request(150), HIT, 1, 4 * LATENCY).stall;
         assert!(stall < 4 * LATENCY && stall > 2 * LATENCY, "{stall}");
     }
 }

@@ -4,6 +4,7 @@
 //! scale, and the caches hold the real ones' lines over it, so that hit ratios are those of that footprint.
 
 use isotherm_core::PageSize;
+use prefetch_index::prefetch_index;
 
 use crate::profile::{CoreProfile, Profile, TlbProfile};
 use crate::tiers::LINE_BYTES;
@@ -51,15 +52,20 @@ const WHOLE: u32 = 1 << 16;
 /// A set-associative array of entries by least recent use, whose size may be a fraction.
 #[derive(Debug, Clone)]
 struct Level {
-    /// Sets one after another, each the latest use first.
-    tags: Vec<u32>,
-    sets: u32,
+    /// Sets one after another, each a ring of `ways` entries, filled up to whole groups.
+    groups: Vec<[u32; GROUP]>,
+    /// Place of the latest use in each set; towards higher places, uses are older.
+    latest: Vec<u32>,
+    groups_of_set: usize,
     ways: usize,
     /// Share of a set's last way that exists, of [`WHOLE`]: so many of its hits count.
     last: u32,
     /// Sum of these shares that no hit has taken yet.
     due: u32,
 }
+
+/// Entries that are compared at once.
+const GROUP: usize = 4;
 
 impl Level {
     fn new(entries: f64, ways: u32, pages: usize) -> Self {
@@ -70,39 +76,61 @@ impl Level {
         let of_set = entries / sets;
         let fraction = (of_set.fract() * f64::from(WHOLE)) as u32;
         let ways = of_set as usize + usize::from(fraction > 0);
+        let groups_of_set = ways.div_ceil(GROUP);
         Self {
-            tags: vec![NO_PAGE; ways * sets as usize],
-            sets: sets as u32,
+            groups: vec![[NO_PAGE; GROUP]; groups_of_set * sets as usize],
+            latest: vec![0; sets as usize],
+            groups_of_set,
             ways,
             last: if fraction > 0 { fraction } else { WHOLE },
             due: 0,
         }
     }
 
+    /// Returns whether it holds one page, the latest, and no other.
+    fn is_one_entry(&self) -> bool {
+        self.ways * self.latest.len() == 1
+    }
+
+    /// Returns the entries of the page's set, and which is its latest.
     #[inline]
-    fn set(&mut self, page: u32) -> &mut [u32] {
+    fn set(&mut self, page: u32) -> (&mut [[u32; GROUP]], &mut u32) {
         let spread = u64::from(page.wrapping_mul(0x9e37_79b1));
-        let set = (spread * u64::from(self.sets)) >> u32::BITS;
-        let start = set as usize * self.ways;
-        &mut self.tags[start..start + self.ways]
+        let set = ((spread * self.latest.len() as u64) >> u32::BITS) as usize;
+        let start = set * self.groups_of_set;
+        (&mut self.groups[start..start + self.groups_of_set], &mut self.latest[set])
     }
 
     /// Returns whether the page was there, and makes it the latest.
     #[inline]
     fn look_up(&mut self, page: u32) -> bool {
         let ways = self.ways;
-        let mut moved = page;
-        for (way, tag) in self.set(page).iter_mut().enumerate() {
-            let found = std::mem::replace(tag, moved);
-            if found == page {
-                return way + 1 < ways || self.last_way_holds();
-            }
-            moved = found;
+        let (groups, latest) = self.set(page);
+        let alike = |group: &[u32; GROUP]| group.iter().fold(false, |there, &tag| there | (tag == page));
+        if groups.iter().fold(false, |there, group| there | alike(group)) {
+            return self.renew(page);
         }
+        // It takes the place of the oldest, which is before the latest.
+        let before = if *latest == 0 { ways } else { *latest as usize } - 1;
+        *latest = before as u32;
+        groups.as_flattened_mut()[before] = page;
         false
     }
 
-    #[inline]
+    /// Makes a page that is there the latest. Returns whether its way exists.
+    #[inline(never)]
+    fn renew(&mut self, page: u32) -> bool {
+        let ways = self.ways;
+        let (groups, latest) = self.set(page);
+        let (newer, older) = groups.as_flattened_mut()[..ways].split_at_mut(*latest as usize);
+        let mut moved = page;
+        let found = older.iter_mut().chain(newer).position(|tag| {
+            moved = std::mem::replace(tag, moved);
+            moved == page
+        });
+        found.is_some_and(|age| age + 1 < ways) || self.last_way_holds()
+    }
+
     fn last_way_holds(&mut self) -> bool {
         self.due += self.last;
         let holds = self.due >= WHOLE;
@@ -111,11 +139,12 @@ impl Level {
     }
 
     fn flush(&mut self, page: u32) {
-        self.set(page).iter_mut().filter(|tag| **tag == page).for_each(|tag| *tag = NO_PAGE);
+        let tags = self.set(page).0.as_flattened_mut();
+        tags.iter_mut().filter(|tag| **tag == page).for_each(|tag| *tag = NO_PAGE);
     }
 
     fn flush_all(&mut self) {
-        self.tags.fill(NO_PAGE);
+        self.groups.fill([NO_PAGE; GROUP]);
     }
 }
 
@@ -123,7 +152,8 @@ impl Level {
 #[derive(Debug, Clone)]
 struct Tlb {
     last: u32,
-    first: Level,
+    /// `None` where `last` is all that it holds.
+    first: Option<Level>,
     second: Level,
     directories: Level,
 }
@@ -141,6 +171,7 @@ enum Place {
 }
 
 impl Lines {
+    #[inline]
     /// 48 bits of time and 16 of the thread; 0 for a line not yet used.
     fn look_up(&mut self, index: usize, thread: u16, now: u64, caches: &Caches) -> Place {
         let used = std::mem::replace(&mut self.0[index], now << u16::BITS | u64::from(thread));
@@ -191,7 +222,7 @@ impl Translator {
         let level = |entries: u32, ways: u32| Level::new(f64::from(entries) / scale, ways, pages);
         let tlb = Tlb {
             last: NO_PAGE,
-            first: level(first, first_ways),
+            first: Some(level(first, first_ways)).filter(|first| !first.is_one_entry()),
             second: level(second, second_ways),
             directories: level(profile.tlb.directory_entries, DIRECTORY_WAYS),
         };
@@ -232,7 +263,7 @@ impl Translator {
             return Translation::default();
         }
         tlb.last = page;
-        if tlb.first.look_up(page) {
+        if tlb.first.as_mut().is_some_and(|first| first.look_up(page)) {
             return Translation::default();
         }
         if tlb.second.look_up(page) {
@@ -241,6 +272,7 @@ impl Translator {
         self.walk(thread, page, memory)
     }
 
+    #[inline]
     fn walk(&mut self, thread: u16, page: u32, memory: u64) -> Translation {
         self.counts.walks += 1;
         let mut latency = self.second_latency;
@@ -262,11 +294,19 @@ impl Translator {
         Translation { latency, walks: true, from_memory }
     }
 
+    /// Has the processor fetch what a walk of the page will read.
+    #[inline]
+    pub(crate) fn prefetch(&self, page: u32) {
+        prefetch_index(&self.leaves.0, page as usize >> LINE_ENTRIES_SHIFT);
+    }
+
     /// Drops a page's translation everywhere, as a shootdown does. With it go the cached directories.
     pub(crate) fn flush(&mut self, page: u32) {
         for tlb in &mut self.tlbs {
-            tlb.first.flush(page);
-            tlb.second.flush(page);
+            [tlb.first.as_mut(), Some(&mut tlb.second)]
+                .into_iter()
+                .flatten()
+                .for_each(|level| level.flush(page));
             tlb.directories.flush_all();
             tlb.last = if tlb.last == page { NO_PAGE } else { tlb.last };
         }
@@ -275,8 +315,7 @@ impl Translator {
     /// Drops all translations.
     pub(crate) fn flush_all(&mut self) {
         for tlb in &mut self.tlbs {
-            tlb.first.flush_all();
-            tlb.second.flush_all();
+            [tlb.first.as_mut(), Some(&mut tlb.second)].into_iter().flatten().for_each(Level::flush_all);
             tlb.directories.flush_all();
             tlb.last = NO_PAGE;
         }
@@ -286,9 +325,30 @@ impl Translator {
 #[cfg(test)]
 mod tests {
     use isotherm_core::Nanos;
+    use proptest::prelude::*;
 
     use super::*;
     use crate::{CostModel, Miss};
+
+    proptest! {
+        #[test]
+        fn a_set_holds_the_pages_used_last(
+            ways in 1u32..20,
+            uses in prop::collection::vec((0u32..30, 0u32..8), 1..300),
+        ) {
+            let mut level = Level::new(f64::from(ways), ways, 1000);
+            // The latest first; a page dropped leaves its place empty.
+            let mut naive = vec![NO_PAGE; ways as usize];
+            for (page, dropped) in uses {
+                let found = naive.iter().position(|&held| held == page);
+                prop_assert_eq!(level.look_up(page), found.is_some());
+                naive[..=found.unwrap_or(ways as usize - 1)].rotate_right(1);
+                naive[0] = page;
+                level.flush(dropped);
+                naive.iter_mut().filter(|held| **held == dropped).for_each(|held| *held = NO_PAGE);
+            }
+        }
+    }
 
     fn machine() -> Profile {
         Profile::builtin("pact").expect("it comes with Isotherm")

@@ -94,6 +94,11 @@ impl Locator for OraclePlacement<'_> {
         self.table.serve(index, page)
     }
 
+    #[inline]
+    fn prefetch(&self, page: u32) {
+        self.table.prefetch(page);
+    }
+
     fn interval(&mut self, first_access: usize) {
         if !first_access.is_multiple_of(self.ranks.length) {
             return;

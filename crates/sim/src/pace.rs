@@ -18,7 +18,7 @@ impl Stream {
         let mut threads: Vec<ThreadModel> = (0..self.threads).map(|_| ThreadModel::new(timing)).collect();
         let mut complete = |access: &Access| {
             let thread = &mut threads[usize::from(access.thread)];
-            thread.access(timing, access.request(), Translation::default(), tier.index(), latency);
+            thread.access(&timing, access.request(), Translation::default(), tier.index(), latency);
             thread.clock()
         };
         let mut order: Vec<(u64, usize)> =

@@ -4,6 +4,7 @@ use crate::lru::{List, Lru, Pass};
 use crate::page_state::{ACCESSED, ARMED, KEPT, REFERENCED, SHADOWED, TIER_MASK, UNMAPPED};
 use crate::page_walk::EntriesRead;
 use isotherm_core::{Allocation, MoveStatus, PageId, Pages, TierId};
+use prefetch_index::prefetch_index;
 
 /// Returns whether an access faults in the state that [`Locator::serve`] returned.
 #[inline]
@@ -15,6 +16,9 @@ pub(crate) fn traps(state: u8, store: u8) -> bool {
 pub(crate) trait Locator {
     /// Returns the serving tier of access `index` to `page`, in [`TIER_MASK`]'s bits, with the page's state.
     fn serve(&mut self, index: usize, page: u32) -> u8;
+
+    /// Has the processor fetch what [`Self::serve`] will need.
+    fn prefetch(&self, _page: u32) {}
 
     /// Handles the trap of an access to `page`. Returns whether the page was armed.
     fn trap(&mut self, _page: u32, _store: bool) -> bool {
@@ -275,6 +279,11 @@ impl Locator for PageTable {
         let state = &mut self.state[page as usize];
         *state |= REFERENCED | ACCESSED;
         if *state & TIER_MASK == UNMAPPED { self.allocate(page as usize) } else { *state }
+    }
+
+    #[inline]
+    fn prefetch(&self, page: u32) {
+        prefetch_index(&self.state, page as usize);
     }
 
     #[cold]

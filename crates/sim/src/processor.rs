@@ -14,6 +14,9 @@ use crate::sampler::Sampler;
 use crate::stream::{Access, Stream};
 use crate::{Charges, Interval};
 
+/// Accesses ahead for which memory is fetched: they take longer than it.
+const AHEAD: usize = 12;
+
 /// Cores and tiers that execute a stream, generic over how pages are placed.
 pub(crate) struct Processor<'a, L> {
     pub(crate) locator: L,
@@ -132,6 +135,10 @@ impl<'a, L: Locator> Processor<'a, L> {
         let before = self.event_counts();
         let stream = self.stream;
         for (index, access) in (self.next..end).zip(&stream.accesses[self.next..end]) {
+            if let Some(Access { page, .. }) = stream.accesses.get(index + AHEAD) {
+                self.locator.prefetch(*page);
+                self.cores.prefetch(*page);
+            }
             self.replay(index, access);
         }
         self.next = end;

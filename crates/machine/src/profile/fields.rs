@@ -4,7 +4,7 @@ use isotherm_core::{Bytes, Nanos};
 
 use super::Profile;
 use super::quantity::Quantity;
-use crate::limits::{REGISTER_BITS, WINDOW};
+use crate::limits::{MAX_REGISTERS, WINDOW};
 
 pub(super) struct Field {
     /// `core`, `llc`, `tlb`, `tier`, `costs` or `device`.
@@ -121,7 +121,7 @@ macro_rules! fields {
     };
 }
 
-const REGISTERS: u32 = 1 << REGISTER_BITS;
+const REGISTERS: u32 = MAX_REGISTERS as u32;
 /// Entries of a TLB; the highest number holds any program.
 const ENTRIES: Quantity = Quantity::count(1, 1 << 30);
 const CYCLES: Quantity = Quantity::count(0, 1000);
