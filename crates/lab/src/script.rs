@@ -14,8 +14,6 @@ use crate::packed;
 const PLACE: &str = "/run/isotherm-lab";
 /// Program's cgroup, which the guest has created.
 const GROUP: &str = "/sys/fs/cgroup/lab";
-/// Bytes of the fast node for the engine itself: its heap, and the files it is read from.
-const ENGINE_BYTES: u64 = 96 << 20;
 
 /// Returns the guest's settings as variables of a shell.
 pub(crate) fn settings(machine: &Machine, job: &Job, modules: &[String]) -> String {
@@ -28,8 +26,6 @@ pub(crate) fn settings(machine: &Machine, job: &Job, modules: &[String]) -> Stri
         Start::Slow => last.to_string(),
         Start::Fast => "0".into(),
     };
-    // An engine keeps the program within its `--fast` itself, and gets room for its own memory and files.
-    let own = if matches!(job.tiering, PolicyRun::Kernel(_)) { 0 } else { ENGINE_BYTES };
     let values = [
         ("MODULES", modules.join(" ")),
         ("CXL", either(machine.has_cxl(), "1", "")),
@@ -44,7 +40,7 @@ pub(crate) fn settings(machine: &Machine, job: &Job, modules: &[String]) -> Stri
         ("SLOW_NODE", last.to_string()),
         ("ALL_NODES", format!("0-{last}")),
         ("START_NODES", start),
-        ("FAST_BYTES", job.fast.map_or_else(String::new, |fast| (fast.0 + own).to_string())),
+        ("FAST_BYTES", job.fast.map_or_else(String::new, |fast| fast.0.to_string())),
         ("FAST_RANGES", range_words(&ranges[0])),
         ("SLOW_RANGES", range_words(&ranges[last])),
     ];

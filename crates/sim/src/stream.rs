@@ -101,6 +101,15 @@ impl Stream {
         last.map(|last| last + 1).filter(|loaded| loaded * 4 <= self.accesses.len() * 3).unwrap_or(0)
     }
 
+    /// Returns the threads that a policy's windows can count on: those with at least a hundredth of the
+    /// busiest one's accesses. A shell that starts a program gives next to no samples.
+    pub fn busy_threads(&self) -> usize {
+        let mut accesses = vec![0u64; self.threads];
+        self.accesses.iter().for_each(|access| accesses[usize::from(access.thread)] += 1);
+        let most = accesses.iter().copied().max().unwrap_or(0);
+        accesses.into_iter().filter(|&of_thread| of_thread * 100 >= most).count()
+    }
+
     /// Returns the instructions of all threads.
     pub fn instructions(&self) -> u64 {
         self.accesses.iter().map(|access| u64::from(access.instructions)).sum()
@@ -291,6 +300,14 @@ mod tests {
         };
         assert_eq!(stream(&[0, 1, 0, 1, 1, 0, 0, 0]).loaded(), 2);
         assert_eq!(stream(&[0, 0, 0, 0, 0, 0, 1, 0]).loaded(), 0, "seven of eight accesses");
+    }
+
+    #[test]
+    fn threads_that_hardly_access_memory_do_not_count_as_busy() {
+        let threads = std::iter::repeat_n(0, 500).chain(std::iter::repeat_n(1, 5)).chain([2, 2]);
+        let accesses = threads.map(|thread| Access { thread, ..Access::default() }).collect();
+        let stream = Stream { accesses, threads: 3, ..Stream::default() };
+        assert_eq!(stream.busy_threads(), 2);
     }
 
     #[test]

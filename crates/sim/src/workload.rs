@@ -44,7 +44,7 @@ impl Loaded {
 impl Input {
     /// Returns how much smaller it is than a program of that footprint and number of threads.
     pub fn scale(&self, footprint: Bytes, threads: f64) -> Scale {
-        Scale::of(self.stream.footprint(), footprint, self.stream.threads as f64 / threads)
+        Scale::of(self.stream.footprint(), footprint, self.stream.busy_threads() as f64 / threads)
     }
 }
 

@@ -18,6 +18,9 @@ pub(super) fn read(text: &str, file: &str) -> Result<Machine, LabError> {
     reader.no_others(&table, "", &["title", "profile", "changes", "guest", "node", "neoprof"])?;
     let name = reader.text(&table, "profile", "the name of a machine profile (`isotherm machines`)")?;
     let mut profile = Profile::builtin(name).map_err(|error| reader.profile(error))?;
+    // A simulation of a run's machine file has none either.
+    let prefetcher = profile.set_from("core.l2_registers", "0", "the lab's plugin has no prefetchers");
+    prefetcher.map_err(|error| reader.profile(error))?;
     reader.changes(&table, &mut profile)?;
     let guest = reader.table(&table, "guest")?;
     reader.no_others(guest, "guest.", &["processors", "huge_pages", "deterministic"])?;

@@ -30,6 +30,7 @@ fn a_profile_written_reads_back() -> Result<(), Box<dyn std::error::Error>> {
         let machine = Machine::builtin(name)?;
         let back = Profile::parse(&machine.profile_toml(), &format!("{}.toml", machine.profile.name))?;
         assert_eq!(back, machine.profile, "{name}");
+        assert_eq!(back.core.l2_registers, Some(0), "{name}: the plugin has no prefetchers");
     }
     for name in Profile::builtin_names() {
         let profile = Profile::builtin(name)?;
