@@ -49,6 +49,8 @@ pub(crate) enum Verb {
     Run(RunArgs),
     /// Tier the memory of a running process and its descendants
     Attach(AttachArgs),
+    /// List the programs that are tiered now, and the engines that do it
+    Ps(PsArgs),
     /// Run programs in a virtual machine with two memory tiers and a real kernel
     Lab(lab::LabArgs),
     /// Run a program and print what each calling context allocates, with call stacks
@@ -166,6 +168,13 @@ impl LengthArgs {
             (time, rounds) => Ok(time.map(Length::Time).or(rounds.map(Length::Rounds))),
         }
     }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PsArgs {
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
