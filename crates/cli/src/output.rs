@@ -219,12 +219,13 @@ impl fmt::Display for Listing {
 }
 
 pub(crate) fn parameter_table<'a>(parameters: impl Iterator<Item = (&'a Spec, Value)>) -> String {
-    let mut table = listing(&["parameter", "value", "valid", "source", "meaning"]);
+    let mut table = listing(&["parameter", "value", "source", "meaning"]);
     for (spec, value) in parameters {
         let bare = matches!(value, Value::Count(_) | Value::Number(_)) && !spec.unit.is_empty();
         let value = if bare { format!("{value} {}", spec.unit) } else { value.to_string() };
         let scaled = if spec.scaled { " Divided by the run's scale." } else { "" };
-        table.add_row([spec.name, &value, &spec.expected(), spec.source, &format!("{}{scaled}", spec.help)]);
+        let meaning = format!("{}{scaled} Valid: {}.", spec.help, spec.expected());
+        table.add_row([spec.name, &value, spec.source, &meaning]);
     }
     format!("{table}\n")
 }
