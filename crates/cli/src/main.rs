@@ -33,6 +33,7 @@ fn main() -> ExitCode {
         Verb::Size(args) => commands::size::run(&args),
         Verb::Run(args) => commands::live::run(args),
         Verb::Attach(args) => commands::live::attach(&args),
+        Verb::Ps(args) => commands::ps::run(&args),
         Verb::Lab(args) => commands::lab::run(args),
         Verb::AllocProfile(args) => commands::alloc_profile::run(&args),
         Verb::Doctor(args) => commands::doctor::run(&args),

@@ -1,13 +1,14 @@
 //! Output of the verbs: text, tables and reports.
 
 use std::borrow::Cow;
+use std::fmt;
 use std::fs::{self, File, Permissions};
 use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use comfy_table::presets::NOTHING;
-use comfy_table::{ColumnConstraint, ContentArrangement, Table};
+use comfy_table::{ColumnConstraint, ContentArrangement, Table, Width};
 use isotherm_core::parameters::{Parameters, Preset, Spec, Value};
 use isotherm_trace::TraceSummary;
 use tempfile::NamedTempFile;
@@ -143,23 +144,88 @@ pub(crate) fn name_report(args: &ReplayArgs) {
     }
 }
 
-/// Returns a table without lines that fits the terminal's width.
-pub(crate) fn listing(header: &[&str]) -> Table {
+/// Columns of a usual terminal.
+const WIDTH: u16 = 80;
+/// Blanks beside a cell.
+const PADDING: usize = 2;
+
+/// A table without lines that fits the terminal, or [`WIDTH`] where none reads, and breaks no word.
+pub(crate) struct Listing {
+    table: Table,
+    columns: Vec<Extent>,
+}
+
+/// Characters of a column's longest word and of its longest cell.
+#[derive(Clone, Default)]
+struct Extent {
+    word: usize,
+    cell: usize,
+}
+
+/// Returns a table of these columns.
+pub(crate) fn listing(header: &[&str]) -> Listing {
     let mut table = Table::new();
-    table.load_style(NOTHING).set_content_arrangement(ContentArrangement::Dynamic).set_header(header);
-    table
+    table.load_style(NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
+    let mut listing = Listing { table, columns: vec![Extent::default(); header.len()] };
+    listing.measure(header);
+    listing.table.set_header(header);
+    listing
+}
+
+impl Listing {
+    pub(crate) fn add_row<T: AsRef<str>>(&mut self, row: impl AsRef<[T]>) {
+        let row: Vec<&str> = row.as_ref().iter().map(AsRef::as_ref).collect();
+        self.measure(&row);
+        self.table.add_row(row);
+    }
+
+    fn measure(&mut self, row: &[&str]) {
+        let length = |text: &str| text.chars().count();
+        for (column, cell) in self.columns.iter_mut().zip(row) {
+            column.cell = column.cell.max(length(cell));
+            column.word = cell.split(' ').map(length).fold(column.word, usize::max);
+        }
+    }
+
+    /// Returns the columns' widths: of their longest words, and what is left of `width` where it is wanted.
+    fn widths(&self, width: usize) -> Vec<usize> {
+        let mut widths: Vec<usize> = self.columns.iter().map(|column| column.word).collect();
+        let used: usize = widths.iter().map(|width| width + PADDING).sum();
+        let mut left = width.saturating_sub(used);
+        let wanted = |index: usize| self.columns[index].cell - self.columns[index].word;
+        let mut order: Vec<usize> = (0..widths.len()).collect();
+        order.sort_by_key(|&index| wanted(index));
+        for (place, &index) in order.iter().enumerate() {
+            let share = wanted(index).min(left / (order.len() - place));
+            widths[index] += share;
+            left -= share;
+        }
+        widths
+    }
+}
+
+impl fmt::Display for Listing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut table = self.table.clone();
+        let widths = self.widths(table.width().unwrap_or(WIDTH).into());
+        for (column, width) in table.column_iter_mut().zip(widths) {
+            let width = u16::try_from(width + PADDING).unwrap_or(u16::MAX);
+            column.set_constraint(ColumnConstraint::Absolute(Width::Fixed(width)));
+        }
+        let text = table.to_string();
+        let lines: Vec<&str> = text.lines().map(str::trim_end).collect();
+        f.write_str(&lines.join("\n"))
+    }
 }
 
 pub(crate) fn parameter_table<'a>(parameters: impl Iterator<Item = (&'a Spec, Value)>) -> String {
-    let mut table = listing(&["parameter", "value", "valid", "source", "meaning"]);
+    let mut table = listing(&["parameter", "value", "source", "meaning"]);
     for (spec, value) in parameters {
         let bare = matches!(value, Value::Count(_) | Value::Number(_)) && !spec.unit.is_empty();
         let value = if bare { format!("{value} {}", spec.unit) } else { value.to_string() };
         let scaled = if spec.scaled { " Divided by the run's scale." } else { "" };
-        table.add_row([spec.name, &value, &spec.expected(), spec.source, &format!("{}{scaled}", spec.help)]);
-    }
-    if let Some(names) = table.column_mut(0) {
-        names.set_constraint(ColumnConstraint::ContentWidth);
+        let meaning = format!("{}{scaled} Valid: {}.", spec.help, spec.expected());
+        table.add_row([spec.name, &value, spec.source, &meaning]);
     }
     format!("{table}\n")
 }

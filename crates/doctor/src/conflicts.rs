@@ -1,11 +1,15 @@
 //! Checks for other software that moves pages: NUMA balancing, DAMON, daemons. They are only observed.
 
+use isotherm_linux::process::ProcRoot;
+use isotherm_linux::process::lock::{Tiered, tiered};
+
 use super::facts::{Facts, HIDDEN};
 use super::finding::{Area, Checked, Finding, Remedy, Topic, settled};
 use super::sysctls;
 
 const DAMON: Topic = Area::Conflicts.topic("damon");
 const PROCESS: Topic = Area::Conflicts.topic("conflict-process");
+const ENGINE: Topic = Area::Conflicts.topic("engine");
 const KDAMONDS: &str = "/sys/kernel/mm/damon/admin/kdamonds";
 /// Modules that run their own DAMON (`Documentation/admin-guide/mm/damon`).
 const DAMON_MODULES: [&str; 2] = ["damon_reclaim", "damon_lru_sort"];
@@ -22,7 +26,22 @@ pub(super) fn examine(facts: &Facts<'_>) -> Vec<Finding> {
     findings.extend(damon(facts).unwrap_or_else(|unknown| vec![*unknown]));
     findings.extend(damon_modules(facts));
     findings.extend(processes(facts).unwrap_or_else(|unknown| vec![*unknown]));
+    findings.extend(engines(facts).unwrap_or_else(|unknown| vec![*unknown]));
     findings
+}
+
+/// Finds programs that Isotherm tiers already; `isotherm ps` lists them with their policies.
+fn engines(facts: &Facts<'_>) -> Result<Vec<Finding>, Box<Finding>> {
+    let tiered = ENGINE.known(tiered(&ProcRoot::at(facts.tree.path("/proc"))))?;
+    let finding = |Tiered { process, engine }: &Tiered| {
+        let by = if engine == process { "inside it".into() } else { format!("process {}", engine.0) };
+        let lost = "fast memory: each engine plans with all that is free";
+        let remedy = Remedy::Command(format!("kill -INT {}", engine.0));
+        let meaning = format!("process {} is tiered by Isotherm, {by}", process.0);
+        ENGINE.warning(meaning, lost, remedy).about(process.0.to_string())
+    };
+    let found: Vec<Finding> = tiered.iter().map(finding).collect();
+    Ok(if found.is_empty() { vec![ENGINE.ok("Isotherm tiers no program that is visible")] } else { found })
 }
 
 fn numa_balancing(facts: &Facts<'_>) -> Checked {

@@ -27,7 +27,8 @@ impl fmt::Display for Findings {
         if !self.policies.is_empty() {
             writeln!(f, "policies")?;
         }
-        self.policies.iter().try_for_each(|policy| write_policy(f, policy))
+        self.policies.iter().try_for_each(|policy| write_policy(f, policy))?;
+        if self.verdict.is_empty() { Ok(()) } else { writeln!(f, "verdict: {}", self.verdict) }
     }
 }
 

@@ -60,6 +60,8 @@ pub struct Findings {
     pub findings: Vec<Finding>,
     /// Judgements of policies, filled by [`Self::judge`].
     pub policies: Vec<PolicySupport>,
+    /// The answer in one line, filled by [`Self::judge`].
+    pub verdict: String,
 }
 
 /// Examines the machine below `root`, `/` for the live one, whose kernel answered the `probes`. Anything that
@@ -76,7 +78,7 @@ pub fn examine(root: &Path, probes: &Probes) -> Findings {
     findings.extend(capabilities::examine(&facts));
     findings.extend(confinement::examine(&facts));
     findings.extend(conflicts::examine(&facts));
-    Findings { findings, policies: Vec::new() }
+    Findings { findings, ..Findings::default() }
 }
 
 impl Findings {
@@ -99,5 +101,24 @@ impl Findings {
     pub fn judge<'a>(&mut self, policies: impl IntoIterator<Item = (&'a str, Signals)>, offered: &Offered) {
         let judge = |(policy, needs)| PolicySupport::judge(policy, needs, offered, &self.findings);
         self.policies = policies.into_iter().map(judge).collect();
+        self.verdict = self.verdict(offered.shadow);
+    }
+
+    /// Says whether Isotherm can tier here, and what to do first.
+    fn verdict(&self, shadow: bool) -> String {
+        let usable = self.policies.iter().filter(|policy| policy.usable).count();
+        if usable == 0 {
+            return "no policy can run here: mend what is missing above".into();
+        }
+        let how = if shadow { "shadow mode only" } else { "it can move pages" };
+        let in_the_way = |finding: &&Finding| {
+            finding.area == Area::Conflicts && ![State::Ok, State::Unknown].contains(&finding.state)
+        };
+        let conflicts = match self.findings.iter().filter(in_the_way).count() {
+            0 => String::new(),
+            1 => "; first end 1 conflict".into(),
+            many => format!("; first end {many} conflicts"),
+        };
+        format!("{how}: {usable} of {} policies can run{conflicts}", self.policies.len())
     }
 }

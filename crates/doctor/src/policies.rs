@@ -15,6 +15,8 @@ pub struct Lack {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Offered {
     pub signals: Signals,
+    /// Whether nothing can move, because there is no slow tier.
+    pub shadow: bool,
     /// Signals of each working source, by its name in `--source`, best first.
     pub sources: Vec<(&'static str, Signals)>,
 }

@@ -261,16 +261,6 @@ impl PageTable {
         }
         (None, read.total())
     }
-
-    /// Places a page without cost or limit, for the oracle, which knows that it fits.
-    pub(crate) fn place(&mut self, page: u32, tier: u8) {
-        let state = &mut self.state[page as usize];
-        if *state & TIER_MASK != UNMAPPED {
-            self.used[usize::from(*state & TIER_MASK)] -= 1;
-        }
-        self.used[usize::from(tier)] += 1;
-        *state = (*state & REFERENCED) | tier;
-    }
 }
 
 impl Locator for PageTable {

@@ -21,8 +21,8 @@ struct Sized<'a> {
     testbed: &'a Testbed<'a>,
     size: &'a FastSize,
     fast: Pages,
-    oracle_hits: Vec<u64>,
-    oracle_load_hits: Vec<u64>,
+    oracle_hits: Vec<Vec<u64>>,
+    oracle_load_hits: Vec<Vec<u64>>,
     belady: Belady,
     /// In a long run: the same under first-touch.
     first_touch: Option<RunResult>,
@@ -66,13 +66,15 @@ fn run(
     let fast = experiment.sizes.iter().map(|size| size.pages(stream)).collect::<Result<Vec<_>, _>>()?;
     let load_ranks = IntervalRanks::new(stream, replay.interval_length, true);
     let first_touch = isotherm_policies::find(BASELINE).ok().filter(|_| replay.long.is_some());
+    // The second round stands for every later one.
+    let rounds = if replay.long.is_some() { 2 } else { 1 };
     let sized = |(size, &fast)| -> Result<_, SimulateError> {
         Ok(Sized {
             testbed,
             size,
             fast,
-            oracle_hits: replay.ranks().hits(stream, fast, replay.interval_length),
-            oracle_load_hits: load_ranks.hits(stream, fast, replay.interval_length),
+            oracle_hits: replay.ranks().hits(stream, fast, replay.interval_length, rounds),
+            oracle_load_hits: load_ranks.hits(stream, fast, replay.interval_length, rounds),
             belady: replay.belady(fast),
             first_touch: first_touch
                 .map(|entry| testbed.run(entry, &entry.parameters(), fast))
@@ -131,9 +133,9 @@ impl Sized<'_> {
     fn add_bounds(&self, result: &mut RunResult, policy: bool) {
         let rounds = result.long_run.as_ref().map_or(1, |run| run.simulated);
         let each = if policy { self.testbed.replay.intervals_merged() } else { 1 };
-        let repeated = |hits: &[u64]| {
-            let round: Vec<u64> = hits.chunks(each).map(|hits| hits.iter().sum()).collect();
-            round.repeat(rounds as usize)
+        let repeated = |each_round: &[Vec<u64>]| -> Vec<u64> {
+            let round = |number: usize| each_round[number.min(each_round.len() - 1)].chunks(each);
+            (0..rounds as usize).flat_map(round).map(|hits| hits.iter().sum()).collect()
         };
         let (oracle_hits, oracle_load_hits) = (repeated(&self.oracle_hits), repeated(&self.oracle_load_hits));
         let accesses = result.timeline.iter().map(|interval| interval.accesses);

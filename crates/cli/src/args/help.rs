@@ -6,7 +6,7 @@ use clap::Command;
 pub(super) const GROUPS: [(&str, &[&str]); 6] = [
     ("Measure", &["record", "trace", "workloads", "alloc-profile"]),
     ("Decide", &["simulate", "size"]),
-    ("Run", &["run", "attach", "doctor", "calibrate"]),
+    ("Run", &["run", "attach", "ps", "doctor", "calibrate"]),
     ("Lab", &["lab"]),
     ("Reference", &["policies", "machines", "completions", "man"]),
     ("Development", &["score"]),

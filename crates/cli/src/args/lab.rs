@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 use isotherm_core::{Bytes, Nanos};
 use isotherm_lab::job::Start;
+use isotherm_live::host::FastLimit;
 
 use super::common::{NameArgs, PageSizeArg};
 
@@ -57,9 +58,10 @@ pub(crate) struct GuestArgs {
     /// The machine: a name of `isotherm lab machines`, or a TOML file
     #[arg(short, long, value_name = "NAME|FILE", default_value = "two-tier")]
     pub(crate) machine: String,
-    /// Limit of fast memory: bytes (K, M, G) [default: all that is free]
+    /// Limit of fast memory: bytes (K, M, G), a fast:slow ratio or a percentage of the memory that the
+    /// program uses, measured first by a run without limit and input [default: all that is free]
     #[arg(short, long, value_name = "SIZE")]
-    pub(crate) fast: Option<Bytes>,
+    pub(crate) fast: Option<FastLimit>,
     /// Initial placement of the program's memory
     #[arg(long, value_enum, default_value_t = StartArg::FirstTouch)]
     pub(crate) start: StartArg,
@@ -90,13 +92,13 @@ pub(crate) struct GuestArgs {
     /// How much smaller the run is than the policies' papers
     #[arg(long, value_name = "N|auto", default_value = "auto")]
     pub(crate) scale: String,
-    /// Print the result as one JSON object
+    /// Print the result as one JSON object, on standard error, even with `--quiet`
     #[arg(long)]
     pub(crate) json: bool,
     /// Write the result to a file, as JSON
     #[arg(long, value_name = "FILE.json")]
     pub(crate) summary: Option<PathBuf>,
-    /// Print nothing but the program's output
+    /// Print no text but the program's output
     #[arg(short, long)]
     pub(crate) quiet: bool,
 }
@@ -116,14 +118,14 @@ pub(crate) struct LabRunArgs {
     #[arg(long, value_name = "FOLDER")]
     pub(crate) folder: Option<PathBuf>,
     /// The program and its arguments
-    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
+    #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct LabCompareArgs {
     /// Policies, separated by commas
-    #[arg(short, long, value_name = "LIST", value_delimiter = ',')]
+    #[arg(short, long, visible_alias = "policy", value_name = "LIST", value_delimiter = ',')]
     pub(crate) policies: Vec<String>,
     /// Kernel tierings, separated by commas
     #[arg(short, long, value_name = "LIST", value_delimiter = ',', default_value = "none,numab,damon")]
@@ -131,14 +133,14 @@ pub(crate) struct LabCompareArgs {
     #[command(flatten)]
     pub(crate) guest: GuestArgs,
     /// The program and its arguments; its input is empty
-    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
+    #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct LabMeasureArgs {
     /// The program and its arguments
-    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
+    #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,
 }
 

@@ -58,7 +58,8 @@ pub(crate) struct LiveArgs {
     /// How much smaller the run is than the policies' papers: divides their sample counts and times
     #[arg(long, value_name = "N|auto", default_value = "auto")]
     pub(crate) scale: String,
-    /// Print the summary as one JSON object
+    /// Print the summary as one JSON object, even with `--quiet`: `attach` on standard output, `run` on
+    /// standard error
     #[arg(long)]
     pub(crate) json: bool,
     /// Write the summary to a file, as JSON
@@ -67,7 +68,7 @@ pub(crate) struct LiveArgs {
     /// Write a report as one HTML file
     #[arg(long, value_name = "FILE.html")]
     pub(crate) report: Option<PathBuf>,
-    /// Print nothing
+    /// Print no text
     #[arg(short, long)]
     pub(crate) quiet: bool,
 }
@@ -102,7 +103,7 @@ pub(crate) struct RunArgs {
     #[arg(long)]
     pub(crate) descendants: bool,
     /// The program and its arguments
-    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
+    #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,
 }
 

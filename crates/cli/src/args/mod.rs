@@ -49,6 +49,8 @@ pub(crate) enum Verb {
     Run(RunArgs),
     /// Tier the memory of a running process and its descendants
     Attach(AttachArgs),
+    /// List the programs that are tiered now, and the engines that do it
+    Ps(PsArgs),
     /// Run programs in a virtual machine with two memory tiers and a real kernel
     Lab(lab::LabArgs),
     /// Run a program and print what each calling context allocates, with call stacks
@@ -99,7 +101,7 @@ pub(crate) struct RecordArgs {
     #[arg(short, long)]
     pub(crate) quiet: bool,
     /// The program and its arguments
-    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
+    #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,
 }
 
@@ -169,6 +171,13 @@ impl LengthArgs {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct PsArgs {
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct AllocProfileArgs {
     /// Number of contexts to print per process: those with the most live bytes at its end
     #[arg(long, value_name = "N", default_value_t = 10)]
@@ -180,7 +189,7 @@ pub(crate) struct AllocProfileArgs {
     #[arg(long)]
     pub(crate) json: bool,
     /// The program and its arguments
-    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
+    #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,
 }
 

@@ -103,7 +103,7 @@ fn offered(working: Vec<Working>) -> Offered {
     let origin = counter_origin(&sources, shadow, false);
     let signals = offers(&sources, origin, shadow, reclaims);
     let own = sources.iter().map(|source| source.offers());
-    Offered { signals, sources: names.into_iter().zip(own).collect() }
+    Offered { signals, shadow, sources: names.into_iter().zip(own).collect() }
 }
 
 /// Returns the policies with their needs; bounds need no machine.

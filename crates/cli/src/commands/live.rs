@@ -52,10 +52,10 @@ fn tier(args: &LiveArgs, target: Target) -> Result<(), Failure> {
     }
     let Ended { exit, result } = session.start().map_err(failure)?.run();
     let told = result.map_err(Failure::failed).and_then(|result| {
-        tell(args, &result);
+        let told = tell(args, &result, exit.is_some());
         let json = output::write(summary, || isotherm_report::live_json(&result));
         let html = output::write(page, || isotherm_report::live_html(&result));
-        json.and(html)
+        told.and(json).and(html)
     });
     let Some(exit) = exit else { return told };
     // The program's status is never replaced.
@@ -63,11 +63,15 @@ fn tier(args: &LiveArgs, target: Target) -> Result<(), Failure> {
     Failure::exit(Some(exit.status().into()))
 }
 
-fn tell(args: &LiveArgs, result: &LiveResult) {
-    if args.quiet {
-        return;
+/// Prints the summary: JSON on standard output, unless that is the program's own.
+fn tell(args: &LiveArgs, result: &LiveResult, launched: bool) -> Result<(), Failure> {
+    match (args.json, args.quiet) {
+        (true, _) if !launched => return output::print(&isotherm_report::live_json(result)),
+        (true, _) => say(&isotherm_report::live_json(result)),
+        (false, true) => {}
+        (false, false) => say(&isotherm_report::live_text(result)),
     }
-    say(&if args.json { isotherm_report::live_json(result) } else { isotherm_report::live_text(result) });
+    Ok(())
 }
 
 fn failure(error: SessionError) -> Failure {

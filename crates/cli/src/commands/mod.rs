@@ -8,6 +8,7 @@ pub(crate) mod lab;
 pub(crate) mod live;
 pub(crate) mod machines;
 pub(crate) mod policies;
+pub(crate) mod ps;
 pub(crate) mod record;
 pub(crate) mod score;
 pub(crate) mod simulate;

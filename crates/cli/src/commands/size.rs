@@ -67,9 +67,11 @@ fn parse_budget(text: &str) -> Result<f64, Failure> {
     let (number, unit) =
         trimmed.strip_suffix('%').map_or((trimmed, 1.0), |number| (number.trim_end(), 100.0));
     let budget = number.parse::<f64>().ok().map(|number| number / unit);
-    budget.filter(|budget| (0.0..=MAX_BUDGET).contains(budget)).ok_or_else(|| {
+    // A bare 5 means 5 % to whoever writes it, and would be 500 %.
+    let max = if unit > 1.0 { MAX_BUDGET } else { 1.0 - f64::EPSILON };
+    budget.filter(|budget| (0.0..=max).contains(budget)).ok_or_else(|| {
         Failure::Usage(format!(
-            "--budget {text}: expected a percentage or a number from 0 to 100, such as 5% or 0.05"
+            "--budget {text}: expected a percentage, or a number below 1: 5% or 0.05 for five percent"
         ))
     })
 }
@@ -82,7 +84,8 @@ mod tests {
     fn budgets_are_percentages_or_numbers() {
         let budget = |text| parse_budget(text).ok();
         assert_eq!((budget("5%"), budget("0.05"), budget(" 7.5 % ")), (Some(0.05), Some(0.05), Some(0.075)));
-        for text in ["", "-1", "-5%", "NaN", "inf", "five", "%", "5%%", "1e3"] {
+        assert_eq!((budget("0.99"), budget("150%")), (Some(0.99), Some(1.5)));
+        for text in ["", "-1", "-5%", "NaN", "inf", "five", "%", "5%%", "1e3", "5", "1"] {
             assert_eq!(budget(text), None, "{text}");
         }
     }

@@ -9,6 +9,7 @@ use std::process::{Command, Stdio};
 use serde_json::Value;
 
 use crate::support::{Folder, RunStats, isotherm};
+use crate::validator::problems;
 
 const NOBODY: [&str; 5] = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all"];
 const CONTAINER: [&str; 3] = ["unshare", "-Urpf", "--mount-proc"];
@@ -111,6 +112,9 @@ impl Report {
 
     /// Checks that every problem has a remedy, and that everything lacking refers to existing findings.
     fn is_complete(&self) {
+        let schema = include_str!("../../../../docs/reference/doctor.schema.json");
+        let schema = serde_json::from_str(schema).expect("the schema is JSON");
+        assert_eq!(problems(&schema, &self.0), Vec::<String>::new());
         assert!(self.findings().len() > 20, "{}", self.0);
         for finding in self.findings() {
             let wrong = ["missing", "warning"].contains(&finding["state"].as_str().unwrap());
@@ -227,6 +231,8 @@ fn text_fits_eighty_columns_and_only_a_command_may_be_longer() {
     for line in text.lines().filter(|line| !line.trim_start().starts_with("fix: ")) {
         assert!(line.chars().count() <= 80, "{line}");
     }
+    let verdict = text.lines().last().unwrap();
+    assert!(verdict.starts_with("verdict: ") && verdict.contains(" policies can run"), "{verdict}");
     for heading in ["memory", "sources", "capabilities", "conflicts", "policies"] {
         assert!(text.lines().any(|line| line == heading), "{heading}: {text}");
     }

@@ -45,3 +45,37 @@ fn help_names_every_verb_and_the_units_of_options() {
     assert!(record.contains("bytes; K, M, G") && record.contains("ms, s, min, h"), "{record}");
     assert!(isotherm(&["--version"]).ok().starts_with("isotherm "));
 }
+
+/// Names of policies, workloads and machines had to be typed from memory.
+#[test]
+fn completions_know_policies_workloads_and_machines() {
+    let folder = Folder::new();
+    let script = folder.file("isotherm.bash", isotherm(&["completions", "bash"]).ok());
+    let completed = |line: &[&str]| {
+        let words = line.iter().map(|word| format!("'{word}'")).collect::<Vec<_>>().join(" ");
+        let count = line.len();
+        let ask = format!(
+            "source {script}; COMP_WORDS=({words}); COMP_CWORD={last}; \
+             _isotherm isotherm \"${{COMP_WORDS[{last}]}}\" \"${{COMP_WORDS[{before}]}}\"; \
+             echo \"${{COMPREPLY[@]}}\"",
+            last = count - 1,
+            before = count - 2,
+        );
+        let output = std::process::Command::new("bash").args(["-c", &ask]).output().expect("bash");
+        String::from_utf8_lossy(&output.stdout).trim().to_owned()
+    };
+    for (line, expected) in [
+        (&["isotherm", "simulate", "--policy", "hyb"][..], "hybridtier"),
+        (&["isotherm", "simulate", "--policy", "bela"], "belady"),
+        (&["isotherm", "run", "--policy", "bela"], ""),
+        (&["isotherm", "simulate", "--workload", "gup"], "gups"),
+        (&["isotherm", "size", "--machine", "tur"], "turin"),
+        (&["isotherm", "lab", "run", "--machine", "two"], "two-tier"),
+        (&["isotherm", "lab", "compare", "--policies", "freq"], "freqtier"),
+        (&["isotherm", "policies", "freq"], "freqtier"),
+        (&["isotherm", "workloads", "btr"], "btree"),
+        (&["isotherm", "machines", "pac"], "pact"),
+    ] {
+        assert_eq!(completed(line), expected, "{line:?}");
+    }
+}

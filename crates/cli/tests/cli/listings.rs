@@ -183,3 +183,30 @@ fn a_workload_is_drawn_and_the_page_says_what_it_is() {
     let html = std::fs::read_to_string(&page).expect("the page was written");
     assert!(html.contains("<b>gups</b> random updates") && html.contains("hot set changes"), "{html:.500}");
 }
+
+/// Names were broken in the middle, and lines were as long as the longest text.
+#[test]
+fn listings_fit_eighty_columns_and_break_no_word() {
+    for arguments in [
+        &["policies"][..],
+        &["workloads"],
+        &["machines"],
+        &["policies", "hybridtier"],
+        &["policies", "memtis"],
+        &["machines", "pact"],
+        &["workloads", "cachelib-cdn"],
+        &["lab", "machines"],
+    ] {
+        let text = isotherm(arguments).ok();
+        // What stands before a table is a paragraph, which a terminal wraps.
+        let table = text.lines().skip_while(|line| !line.starts_with(' '));
+        let wide: Vec<&str> =
+            table.filter(|line| line.starts_with(' ') && line.chars().count() > 80).collect();
+        assert_eq!(wide, Vec::<&str>::new(), "{arguments:?}");
+    }
+    let names = isotherm(&["policies", "hybridtier", "--json"]).json();
+    let text = isotherm(&["policies", "hybridtier"]).ok();
+    for name in names["parameters"].as_object().expect("parameters").keys().filter(|&name| name != "preset") {
+        assert!(text.split_whitespace().any(|word| word == name), "{name} is whole: {text}");
+    }
+}

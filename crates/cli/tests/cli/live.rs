@@ -383,18 +383,77 @@ fn a_running_process_is_attached_to_and_a_second_engine_is_refused() {
     let child = Command::new(&target).args(program).stdout(Stdio::null()).spawn().expect("it starts");
     let child = Killed(child);
     let pid = child.0.id().to_string();
-    let first = command(&["attach", "--shadow", "--quiet", "--for", "4s", "--summary", &summary, &pid])
+    let attach = ["attach", "--shadow", "--quiet", "--json", "--policy", "lru", "--for", "4s"];
+    let first = command(&[&attach[..], &["--summary", &summary, &pid]].concat())
+        .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .expect("it starts");
     std::thread::sleep(Duration::from_millis(1500));
     let refused = isotherm(&["attach", "--shadow", "--quiet", "--for", "1s", &pid]).refused(1);
     assert!(refused.contains("second engine"), "{refused}");
+    is_listed(&first.id().to_string(), &pid);
     let ran = RunStats::from(first.wait_with_output().expect("it ends"));
     assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""));
     let result = read(&summary);
     assert!(result["footprint_bytes"].as_u64() >= Some(16 << 20), "{}", result["footprint_bytes"]);
+    assert_eq!(serde_json::from_str::<Value>(&ran.out).ok(), Some(result), "JSON on standard output");
     assert!(Path::new(&format!("/proc/{pid}")).exists(), "the program goes on");
+    assert!(!isotherm(&["ps"]).ok().contains(&pid), "nobody tiers it");
+}
+
+/// Checks that `ps` and `doctor` see the engine that tiers a process.
+fn is_listed(engine: &str, process: &str) {
+    let listed = isotherm(&["ps", "--json"]).json();
+    let running = listed.as_array().expect("a list").iter().find(|one| one["process"].to_string() == process);
+    let running = running.unwrap_or_else(|| panic!("{process} in {listed}"));
+    assert_eq!((running["engine"].to_string().as_str(), &running["policy"]), (engine, &"lru".into()));
+    assert!(running["program"].as_str().is_some_and(|program| program.contains("planted")), "{running}");
+    let table = isotherm(&["ps"]).ok();
+    let row = |line: &str| line.split_whitespace().take(3).eq([process, engine, "lru"]);
+    assert!(table.lines().any(row), "{table}");
+    let report = isotherm(&["doctor", "--json", "--no-self-test"]).json();
+    let findings = report["findings"].as_array().expect("findings");
+    let finding = findings.iter().find(|one| one["name"] == "engine" && one["subject"] == process);
+    let finding = finding.unwrap_or_else(|| panic!("{process} in {report}"));
+    assert_eq!(
+        (&finding["state"], &finding["remedy"]["command"]),
+        (&"warning".into(), &format!("kill -INT {engine}").into())
+    );
+    assert!(
+        report["verdict"].as_str().is_some_and(|text| text.contains("conflict")),
+        "{}",
+        report["verdict"]
+    );
+}
+
+/// The word after `run` was taken for the program, whatever it began with: "--fsat: command not found".
+#[test]
+fn an_unknown_option_is_named_and_the_programs_own_are_left_to_it() {
+    for verb in [
+        &["run"][..],
+        &["record", "--output", "x.trace"],
+        &["lab", "run"],
+        &["lab", "compare"],
+        &["alloc-profile"],
+    ] {
+        let ran = isotherm(&[verb, &["--fsat", "1:8", "--", "true"]].concat());
+        assert_eq!((ran.code, ran.out.as_str()), (Some(2), ""), "{verb:?}");
+        assert!(ran.err.contains("unexpected argument '--fsat'"), "{verb:?}: {}", ran.err);
+    }
+    assert!(isotherm(&["run", "--fsat", "1:8", "--", "true"]).err.contains("'--fast'"), "the nearest one");
+    for program in [&["--", "echo", "--fsat"][..], &["echo", "--fsat"], &["echo", "--fsat", "--json", "-q"]] {
+        let ran = isotherm(&[&["run", "--shadow", "--quiet"], program].concat());
+        assert!(ran.out.starts_with("--fsat") && ran.code == Some(0), "{program:?}: {} {}", ran.out, ran.err);
+    }
+}
+
+/// `--quiet` swallowed what `--json` had asked for.
+#[test]
+fn json_is_printed_even_quietly() {
+    let ran = isotherm(&["run", "--shadow", "--quiet", "--json", "--", "echo", "out"]);
+    let result: Value = serde_json::from_str(&ran.err).expect("JSON, and nothing else");
+    assert_eq!((ran.out.as_str(), &result["exit_status"]), ("out\n", &0.into()));
 }
 
 #[test]

@@ -19,3 +19,6 @@ mod simulate;
 mod size;
 mod support;
 mod traces;
+#[allow(unreachable_pub, reason = "shared with the tests of reports")]
+#[path = "../../../report/tests/support/validator.rs"]
+mod validator;

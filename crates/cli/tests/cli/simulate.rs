@@ -75,6 +75,11 @@ fn bounds_hold() {
     assert_eq!(number(find("all-fast"), "slowdown"), 1.0);
     assert!(number(find("all-slow"), "slowdown") > 1.0);
     let belady = number(find("belady"), "hit_ratio");
+    for size in ["1:1", "70%", "90%"] {
+        let report = simulate(&["--policy", "oracle,belady", "--fast", size]);
+        let hits: Vec<f64> = runs(&report).iter().map(|run| number(run, "hit_ratio")).collect();
+        assert!(hits[0] <= hits[1], "oracle beats belady with {size}: {hits:?}");
+    }
     for run in runs(&report).iter().filter(|run| run["policy"] != "all-fast") {
         assert!(number(run, "hit_ratio") <= belady, "{}", run["policy"]);
         assert_eq!(number(run, "belady_hit_ratio"), belady);

@@ -4,7 +4,7 @@ use isotherm_core::{Signal, Signals};
 
 use super::case::check_all;
 use super::machine::{WORKING, findings};
-use crate::{Offered, PolicySupport, State};
+use crate::{Findings, Offered, PolicySupport, State};
 
 #[test]
 fn conflicts() {
@@ -69,9 +69,13 @@ fn policies_say_what_they_lack_and_which_finding_mends_it() {
     let loads = Signals::NONE.with(Signal::LoadSamples);
     let faults = loads.with(Signal::HintFaults);
     // Both offer loads; the first one is taken.
-    let offered = Offered { signals: faults, sources: vec![("pmu", loads), ("hint-faults", faults)] };
+    let offered =
+        Offered { signals: faults, sources: vec![("pmu", loads), ("hint-faults", faults)], shadow: true };
     let transactional = Signals::NONE.with(Signal::TransactionalMoves);
     found.judge([("stalls", needs), ("faults", faults), ("transactional", transactional)], &offered);
+    let verdict = |found: &Findings| found.to_string().lines().last().map(str::to_owned);
+    let only = "verdict: shadow mode only: 1 of 3 policies can run";
+    assert_eq!(verdict(&found).as_deref(), Some(only));
     let usable: Vec<(&str, bool)> =
         found.policies.iter().map(|policy| (policy.policy.as_str(), policy.usable)).collect();
     assert_eq!(usable, [("stalls", false), ("faults", true), ("transactional", false)]);

@@ -18,6 +18,7 @@ file proc/self/mountinfo 22 1 0:21 / /proc rw,relatime - proc proc rw\\n23 1 0:2
 file proc/self/clear_refs
 file proc/self/smaps
 file proc/self/pagemap
+file proc/locks
 file proc/1/comm systemd
 file proc/1/cmdline /sbin/init
 file proc/sys/kernel/perf_event_paranoid 2

@@ -4,12 +4,13 @@
 //! the lock. It leaves nothing behind: the kernel frees it when its holder dies, and the file is the
 //! process's own, which one that gets the same number does not share.
 
-use std::fs::{File, TryLockError};
+use std::fs::{File, Metadata, TryLockError};
 use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, Instant};
 
 use super::{Pid, ProcRoot};
 use crate::LinuxError;
+use crate::files::Tree;
 
 const FILE: &str = "maps";
 /// Longest wait for the lock: where a process executes another program, an agent that was just being started
@@ -49,10 +50,7 @@ impl EngineLock {
 }
 
 fn refused(root: &ProcRoot, pid: Pid, file: &File) -> LinuxError {
-    let find = || {
-        let (file, locks) = (file.metadata().ok()?, std::fs::read_to_string(root.path().join("locks")).ok()?);
-        holder(&locks, file.dev(), file.ino())
-    };
+    let find = || holder(&locks(root).ok()?, &file.metadata().ok()?);
     // A line can be missed while locks above it are freed.
     let holder = match (0..LOOKS).find_map(|_| find()) {
         Some(holder) if holder == pid => "the program itself, through libisotherm.so".into(),
@@ -65,9 +63,36 @@ fn refused(root: &ProcRoot, pid: Pid, file: &File) -> LinuxError {
     }
 }
 
+/// A process that an engine tiers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tiered {
+    pub process: Pid,
+    /// The engine's process: the same one if it runs inside the program.
+    pub engine: Pid,
+}
+
+/// Returns the processes that engines tier, ascending.
+pub fn tiered(root: &ProcRoot) -> Result<Vec<Tiered>, LinuxError> {
+    let locks = locks(root)?;
+    let of = |process: Pid| {
+        let engine = holder(&locks, &std::fs::metadata(root.file(process, FILE)).ok()?)?;
+        Some(Tiered { process, engine })
+    };
+    let processes = Tree::new(root.path()).numbered("", "")?;
+    Ok(processes.into_iter().filter_map(|process| of(Pid(process))).collect())
+}
+
+fn locks(root: &ProcRoot) -> Result<String, LinuxError> {
+    Tree::new(root.path()).text("locks")
+}
+
 /// Finds a file's holder in `/proc/locks`: `1: FLOCK  ADVISORY  WRITE 7727 00:15:851137 0 EOF`.
-fn holder(locks: &str, device: u64, inode: u64) -> Option<Pid> {
-    let file = format!("{:02x}:{:02x}:{inode}", libc::major(device), libc::minor(device));
+fn holder(locks: &str, file: &Metadata) -> Option<Pid> {
+    let (major, minor) = (libc::major(file.dev()), libc::minor(file.dev()));
+    find(locks, &format!("{major:02x}:{minor:02x}:{}", file.ino()))
+}
+
+fn find(locks: &str, file: &str) -> Option<Pid> {
     locks.lines().find_map(|line| {
         let mut words = line.split_ascii_whitespace().skip(1);
         let (kind, holder, place) = (words.next()?, words.nth(2)?, words.next()?);
@@ -85,8 +110,8 @@ mod tests {
                      1: -> FLOCK  ADVISORY  WRITE 13 00:15:851137 0 EOF\n\
                      2: FLOCK  ADVISORY  WRITE 14 08:15:851137 0 EOF\n\
                      3: FLOCK  ADVISORY  WRITE 7727 00:15:851137 0 EOF\n";
-        assert_eq!(holder(locks, 0x15, 851_137), Some(Pid(7727)));
-        assert_eq!(holder(locks, 0x15, 851_138), None);
-        assert_eq!(holder("nonsense\n\n1:\n", 0x15, 851_137), None);
+        assert_eq!(find(locks, "00:15:851137"), Some(Pid(7727)));
+        assert_eq!(find(locks, "00:15:851138"), None);
+        assert_eq!(find("nonsense\n\n1:\n", "00:15:851137"), None);
     }
 }

@@ -5,28 +5,29 @@ use std::hash::{Hash, Hasher};
 
 use isotherm_lab::LabError;
 use isotherm_lab::cache::Cache;
-use isotherm_lab::job::PolicyRun;
+use isotherm_lab::job::{Job, PolicyRun};
 use isotherm_lab::kernel_tiering::KernelTiering;
+use isotherm_lab::machine::Machine;
 use isotherm_lab::result::LabResult;
 use isotherm_lab::run_directory::RunDirectory;
 use isotherm_lab::session::Output;
 
-use super::guest::{boot, failure, report, session_options};
+use super::guest::{boot, failure, measure_share, report, session_options};
 use super::plan::{check_settings, engine, job, load_machine};
 use crate::args::lab::LabCompareArgs;
 use crate::failure::Failure;
 use crate::output::{self, say};
 
 /// Runs the verb. Fails if a policy did not run, or the program's output or status differs between runs.
-pub(super) fn run(args: LabCompareArgs) -> Result<(), Failure> {
+pub(super) fn run(mut args: LabCompareArgs) -> Result<(), Failure> {
     let machine = load_machine(&args.guest.machine)?;
-    let jobs = tierings(&args)?
-        .into_iter()
-        .map(|(name, tiering)| Ok((name, job(&args.guest, &machine, tiering, &args.command)?)))
-        .collect::<Result<Vec<_>, Failure>>()?;
+    let mut jobs = planned(&args, &machine)?;
     let summary = output::open(args.guest.summary.as_ref())?;
     let cache = Cache::find().map_err(|error| failure(&error))?;
     let options = session_options(Some(args.guest.time_limit), Output::Files)?;
+    if measure_share(&mut args.guest, &machine, &args.command, (&cache, &options))? {
+        jobs = planned(&args, &machine)?;
+    }
     let mut results = Vec::new();
     for (name, job) in &jobs {
         if !args.guest.quiet {
@@ -37,6 +38,11 @@ pub(super) fn run(args: LabCompareArgs) -> Result<(), Failure> {
     }
     report(&args.guest, summary, &results, || isotherm_report::lab_table(&results))?;
     agree(&results)
+}
+
+fn planned(args: &LabCompareArgs, machine: &Machine) -> Result<Vec<(String, Job)>, Failure> {
+    let job = |(name, tiering)| Ok((name, job(&args.guest, machine, tiering, &args.command)?));
+    tierings(args)?.into_iter().map(job).collect()
 }
 
 fn tierings(args: &LabCompareArgs) -> Result<Vec<(String, PolicyRun)>, Failure> {

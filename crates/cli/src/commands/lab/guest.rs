@@ -1,19 +1,22 @@
 //! Boots guests and reports their results.
 
+use std::ffi::OsString;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use isotherm_core::Nanos;
+use isotherm_core::{Bytes, Nanos, PageSize};
 use isotherm_lab::LabError;
 use isotherm_lab::cache::Cache;
 use isotherm_lab::console::Console;
-use isotherm_lab::job::Job;
+use isotherm_lab::job::{Job, PolicyRun};
 use isotherm_lab::machine::Machine;
 use isotherm_lab::result::LabResult;
 use isotherm_lab::run_directory::RunDirectory;
 use isotherm_lab::session::{self, Output, SessionOptions};
+use isotherm_live::host::FastLimit;
 
+use super::plan::job;
 use crate::args::lab::GuestArgs;
 use crate::failure::Failure;
 use crate::output::{self, say};
@@ -43,6 +46,39 @@ pub(super) fn boot(
     Ok(LabResult::gather(machine, job, name.into(), cache, run, &ended))
 }
 
+/// Turns a share of fast memory into bytes: runs the program once without limit to see how much it uses.
+/// Returns whether it did, so that jobs made before lack the limit.
+pub(super) fn measure_share(
+    args: &mut GuestArgs,
+    machine: &Machine,
+    command: &[OsString],
+    (cache, options): (&Cache, &SessionOptions),
+) -> Result<bool, Failure> {
+    let Some(FastLimit::Share(share)) = args.fast else { return Ok(false) };
+    if !args.quiet {
+        say("isotherm: measuring the program's memory, for --fast\n");
+    }
+    let tiering = PolicyRun::Kernel("none".parse().map_err(|error: LabError| Failure::usage(error))?);
+    let job = job(args, machine, tiering, command)?;
+    let run = RunDirectory::create(&cache.runs()).map_err(|error| failure(&error))?;
+    let options = SessionOptions { output: Output::Files, ..options.clone() };
+    let used = boot(machine, &job, ("none", cache, &run), &options)?.footprint_bytes();
+    let pages = (used as f64 * share) as u64 >> PageSize::Base.shift();
+    let fast = Bytes(pages << PageSize::Base.shift());
+    if fast.0 == 0 {
+        let share = 100.0 * share;
+        let used = Bytes(used);
+        return Err(Failure::Usage(format!(
+            "--fast {share} %: of {used} that the program used: expected bytes"
+        )));
+    }
+    if !args.quiet {
+        say(&format!("isotherm: --fast {fast}, of {} that the program used\n", Bytes(used)));
+    }
+    args.fast = Some(FastLimit::Bytes(fast));
+    Ok(true)
+}
+
 /// Converts an error of the lab; prints the console's last lines if a guest failed.
 pub(super) fn failure(error: &LabError) -> Failure {
     let status = match error {
@@ -69,8 +105,10 @@ pub(super) fn report(
     text: impl FnOnce() -> String,
 ) -> Result<(), Failure> {
     output::write(summary, || isotherm_report::lab_json(results))?;
-    if !args.quiet {
-        say(&if args.json { isotherm_report::lab_json(results) } else { text() });
+    if args.json {
+        say(&isotherm_report::lab_json(results));
+    } else if !args.quiet {
+        say(&text());
     }
     Ok(())
 }

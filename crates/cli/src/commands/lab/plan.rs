@@ -4,9 +4,10 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use isotherm_core::{PageSize, Signal};
+use isotherm_core::{Bytes, PageSize, Signal};
 use isotherm_lab::job::{Counting, Job, PolicyRun, Task};
 use isotherm_lab::machine::Machine;
+use isotherm_live::host::FastLimit;
 
 use super::guest::failure;
 use crate::args::lab::GuestArgs;
@@ -28,19 +29,31 @@ pub(super) fn job(
 ) -> Result<Job, Failure> {
     let name = command.first().ok_or_else(|| Failure::usage("expected a command"))?;
     check_command(name)?;
-    if let Some(fast) = args.fast.filter(|&fast| fast >= machine.nodes[0].size) {
-        let size = machine.nodes[0].size;
-        return Err(Failure::Usage(format!("--fast {fast}: expected less than the fast node's {size}")));
-    }
+    let fast = fast_bytes(args, machine)?;
     Ok(Job {
         task: Task::Program(command.to_vec()),
         tiering,
         start: args.start.into(),
-        fast: args.fast,
+        fast,
         counting: Some(counting()?),
         environment: environment(),
         directory: std::env::current_dir().map_err(Failure::failed)?,
     })
+}
+
+/// Returns the limit of fast memory; `None` without one, and for a share that is not measured yet.
+fn fast_bytes(args: &GuestArgs, machine: &Machine) -> Result<Option<Bytes>, Failure> {
+    let size = machine.nodes[0].size;
+    match args.fast {
+        Some(FastLimit::Bytes(fast)) if fast >= size => {
+            Err(Failure::Usage(format!("--fast {fast}: expected less than the fast node's {size}")))
+        }
+        Some(FastLimit::Share(share)) if share <= 0.0 || share >= 1.0 => {
+            let share = 100.0 * share;
+            Err(Failure::Usage(format!("--fast {share} %: expected more than none and less than all memory")))
+        }
+        limit => Ok(bytes(limit)),
+    }
 }
 
 /// Returns this process's environment, sorted: a guest that goes by instructions must not learn in which
@@ -104,7 +117,7 @@ fn options<'a>(
         add("--page-size", "huge".into());
     }
     let given = [
-        ("--fast", args.fast.map(|size| size.0.to_string())),
+        ("--fast", bytes(args.fast).map(|size| size.0.to_string())),
         ("--rate", args.rate.map(|size| size.0.to_string())),
         ("--source", args.source.clone()),
         ("--overhead", args.overhead.clone()),
@@ -115,6 +128,13 @@ fn options<'a>(
         }
     }
     options
+}
+
+const fn bytes(limit: Option<FastLimit>) -> Option<Bytes> {
+    match limit {
+        Some(FastLimit::Bytes(bytes)) => Some(bytes),
+        Some(FastLimit::Share(_)) | None => None,
+    }
 }
 
 fn inside(options: &[(&str, String)], demotion: bool) -> Result<PolicyRun, Failure> {

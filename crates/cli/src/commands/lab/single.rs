@@ -7,10 +7,11 @@ use isotherm_lab::LabError;
 use isotherm_lab::cache::Cache;
 use isotherm_lab::job::{Job, PolicyRun, Start, Task};
 use isotherm_lab::kernel_tiering::KernelTiering;
+use isotherm_lab::machine::Machine;
 use isotherm_lab::run_directory::RunDirectory;
 use isotherm_lab::session::{self, Output};
 
-use super::guest::{boot, failure, report, session_options};
+use super::guest::{boot, failure, measure_share, report, session_options};
 use super::plan::{check_settings, counting, engine, environment, job, load_machine};
 use crate::args::DEFAULT_POLICY;
 use crate::args::lab::{LabRunArgs, LabShellArgs};
@@ -18,21 +19,28 @@ use crate::failure::Failure;
 use crate::output::{self, say};
 
 /// Runs a program in a guest. The exit status is the program's.
-pub(super) fn run(args: LabRunArgs) -> Result<(), Failure> {
+pub(super) fn run(mut args: LabRunArgs) -> Result<(), Failure> {
     let machine = load_machine(&args.guest.machine)?;
-    let (name, tiering) = tiering(&args)?;
-    let job = job(&args.guest, &machine, tiering, &args.command)?;
+    let (mut name, mut job) = planned(&args, &machine)?;
     let summary = output::open(args.guest.summary.as_ref())?;
     let cache = Cache::find().map_err(|error| failure(&error))?;
+    let options = session_options(Some(args.guest.time_limit), Output::Ours)?;
+    if measure_share(&mut args.guest, &machine, &args.command, (&cache, &options))? {
+        (name, job) = planned(&args, &machine)?;
+    }
     let run = match args.folder {
         None => RunDirectory::create(&cache.runs()),
         Some(folder) => RunDirectory::at(folder),
     };
     let run = run.map_err(|error| failure(&error))?;
-    let options = session_options(Some(args.guest.time_limit), Output::Ours)?;
     let results = [boot(&machine, &job, (&name, &cache, &run), &options)?];
     report(&args.guest, summary, &results, || isotherm_report::lab_text(&results[0]))?;
     Failure::exit(Some(results[0].exit_status.into()))
+}
+
+fn planned(args: &LabRunArgs, machine: &Machine) -> Result<(String, Job), Failure> {
+    let (name, tiering) = tiering(args)?;
+    Ok((name, job(&args.guest, machine, tiering, &args.command)?))
 }
 
 fn tiering(args: &LabRunArgs) -> Result<(String, PolicyRun), Failure> {

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use isotherm_trace::{Rows, TraceReader};
+use isotherm_trace::{Row, Rows, TraceReader};
 
 use crate::args::TraceVerb;
 use crate::failure::Failure;
@@ -89,19 +89,13 @@ fn info(path: &Path, json: bool) -> Result<(), Failure> {
 
 fn head(path: &Path, count: u64) -> Result<(), Failure> {
     let mut reader = TraceReader::open(path).map_err(Failure::usage)?;
-    let mut text = String::from("process\tthread\tinstructions\taddress\toperation\tdependence\n");
+    let mut text = String::from("process\tthread\tinstructions\tline\tstore\tdependence\n");
     let mut rows = Rows::default();
     let mut left = usize::try_from(count).unwrap_or(usize::MAX);
     while left > 0 && reader.next(&mut rows).map_err(Failure::usage)? {
         for row in rows.iter().take(left) {
-            let operation = if row.store { "store" } else { "load" };
-            let (process, thread, instructions) = (row.process, row.thread, row.instructions);
-            let address = u128::from(row.line) << 6;
-            let _ = writeln!(
-                text,
-                "{process}\t{thread}\t{instructions}\t{address:#x}\t{operation}\t{}",
-                row.dependence
-            );
+            let Row { process, thread, instructions, line, store, dependence } = row;
+            let _ = writeln!(text, "{process}\t{thread}\t{instructions}\t{line}\t{store}\t{dependence}");
         }
         left = left.saturating_sub(rows.len());
         print(&text)?;
