@@ -10,6 +10,7 @@
 use std::collections::BinaryHeap;
 
 use isotherm_core::Pages;
+use prefetch_index::prefetch_index;
 
 use crate::page_table::Locator;
 use crate::stream::{Access, Stream};
@@ -154,7 +155,7 @@ impl Locator for OraclePlacement<'_> {
 
     #[inline]
     fn prefetch(&self, page: u32) {
-        self.table.prefetch(page);
+        prefetch_index(&self.chosen.states, page as usize);
     }
 
     fn interval(&mut self, first_access: usize) {
