@@ -1,5 +1,5 @@
-//! The answer of a result, the same on the terminal, in JSON and in the pages: what to use here, what it gains
-//! over doing nothing, from when on, and how sure that is.
+//! The answer of a result, the same on the terminal, in JSON and in the pages: what to use here, what it
+//! gains over doing nothing, from when on, and how sure that is.
 
 use isotherm_core::live_result::LiveResult;
 use isotherm_core::{Bytes, Nanos, Pages, Signal, Signals};
@@ -40,7 +40,7 @@ pub enum Advice {
 /// The answer of a result.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Verdict {
-    /// What to do.
+    /// The advice.
     pub advice: Advice,
     /// The policy, or the kernel's tiering, to use; `None` where nothing is.
     pub policy: Option<String>,
