@@ -12,3 +12,8 @@ pub(crate) fn headings<T>(columns: &[Column<T>]) -> Vec<&'static str> {
 pub(crate) fn cells<T>(columns: &[Column<T>], item: &T) -> Vec<String> {
     columns.iter().map(|(_, cell)| cell(item)).collect()
 }
+
+/// Returns the columns of these headings, in the order of all.
+pub(crate) fn narrow<T>(columns: &[Column<T>], kept: &[&str]) -> Vec<Column<T>> {
+    columns.iter().filter(|(heading, _)| kept.contains(heading)).copied().collect()
+}

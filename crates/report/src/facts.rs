@@ -1,9 +1,9 @@
-//! The report in words: the answer in one line, and the notes below a table.
+//! The report in words: the notes below a table.
 
-use isotherm_policies::registry::{BASELINE, DEFAULT, bounds};
+use isotherm_policies::registry::{BASELINE, bounds};
 use isotherm_sim::{LongRun, Report, RunResult};
 
-use crate::format::{count, counted, factor, list, percent, reasons, share};
+use crate::format::{count, counted, list, percent, reasons};
 
 /// Runs named in one note, at most.
 const NAMED_RUNS: usize = 12;
@@ -18,67 +18,9 @@ fn run_name(run: &RunResult) -> String {
     format!("{} {}", run.policy, run.fast)
 }
 
-/// Returns the run that the answer is about: of the policy that live runs have by default, else of the last
-/// one that is neither a limit nor the baseline, at the middle size.
-pub(crate) fn subject(report: &Report) -> Option<&RunResult> {
-    let names = || report.runs.iter().map(|run| run.policy.as_str());
-    let policy = names()
-        .find(|&name| name == DEFAULT)
-        .or_else(|| names().rfind(|name| is_policy(name)))
-        .or_else(|| names().next())?;
-    let mut runs: Vec<_> = report.runs.iter().filter(|run| run.policy == policy).collect();
-    runs.sort_by_key(|run| run.fast_bytes);
-    runs.get(runs.len() / 2).copied()
-}
-
 /// Returns whether it moves pages, and some machine can run it.
 fn is_policy(name: &str) -> bool {
     name != BASELINE && !limits().contains(&name)
-}
-
-/// Returns the answer in one or two sentences; `None` without runs.
-pub(crate) fn answer(report: &Report) -> Option<String> {
-    let run = subject(report)?;
-    let is_compared = |other: &&RunResult| other.policy == BASELINE && other.fast_bytes == run.fast_bytes;
-    let baseline = report.runs.iter().find(is_compared).filter(|_| run.policy != BASELINE);
-    let compared =
-        baseline.map_or(String::new(), |other| format!("{BASELINE} {}, ", percent(other.hit_ratio)));
-    let fast = share(run.fast_bytes.0.min(run.footprint_bytes.0), run.footprint_bytes.0);
-    let serves = format!(
-        "serves {} of misses from the fast tier ({compared}best possible {})",
-        percent(run.hit_ratio),
-        percent(run.belady_hit_ratio),
-    );
-    Some(match &run.long_run {
-        Some(long) => {
-            let baseline = baseline.and_then(|other| other.long_run.as_ref());
-            format!("With {fast} of the memory fast, {}. It {serves}.", in_the_long_run(run, long, baseline))
-        }
-        None => format!(
-            "With {fast} of the memory fast, {} {serves}, and the program runs {} times as long as with all \
-             memory fast.",
-            run.policy,
-            factor(run.slowdown),
-        ),
-    })
-}
-
-/// Says how fast a run is in the long run, and from when on that pays.
-fn in_the_long_run(run: &RunResult, long: &LongRun, baseline: Option<&LongRun>) -> String {
-    let speed = |long: &LongRun| percent(1.0 / long.slowdown);
-    let alone = baseline.map_or(String::new(), |other| format!(", {} without tiering", speed(other)));
-    let pays = match long.pays_back_ns {
-        _ if !is_policy(&run.policy) => String::new(),
-        Some(time) => format!(", and is ahead of {BASELINE} after {time}"),
-        None if equal(long) => format!(", and never ahead of {BASELINE}: both are as fast"),
-        None => format!(", and never ahead of {BASELINE}: here tiering does not pay"),
-    };
-    format!("the program runs at {} of full speed under {}{alone}{pays}", speed(long), run.policy)
-}
-
-/// Returns whether a run of the asked length takes as long as under first-touch.
-fn equal(long: &LongRun) -> bool {
-    long.modelled_ns.0.abs_diff(long.first_touch_ns.0) as f64 <= 0.001 * long.first_touch_ns.0 as f64
 }
 
 /// Returns when a run pays back, for a table.

@@ -5,9 +5,10 @@ use isotherm_lab::counts::settled;
 use isotherm_lab::measured::{Measured, Served};
 use isotherm_lab::result::LabResult;
 
-use crate::columns::{Column, cells, headings};
+use crate::columns::{Column, cells, headings, narrow};
 use crate::format::{count, percent, printable, shortened};
-use crate::table::{aligned, named};
+use crate::table::{aligned, answered, named};
+use crate::verdict::compared;
 
 /// Characters of a command that are shown.
 const COMMAND: usize = 60;
@@ -31,6 +32,8 @@ const COLUMNS: [Column<LabResult>; 12] = [
     ("failed", |result| count(result.counts.failed)),
     ("fast at the end", at_end),
 ];
+/// Columns that a terminal has room for.
+const NARROW: [&str; 7] = ["tiering", "exit", "hit ratio", "at the end", "modelled", "promoted", "demoted"];
 
 /// Returns one run in lines.
 pub fn lab_text(result: &LabResult) -> String {
@@ -79,18 +82,20 @@ fn final_ratio(measured: &Measured) -> String {
     measured.history.hit_ratio(END, 1.0).map_or("-".into(), percent)
 }
 
-/// Returns several runs of the same program, a row each.
+/// Returns several runs of the same program: the verdict, and a row each.
 pub fn lab_table(results: &[LabResult]) -> String {
     let Some(first) = results.first() else { return "no run\n".into() };
-    let rows = results.iter().map(|result| cells(&COLUMNS, result));
     let refused = |result: &LabResult| Some(format!("{}: {}\n", result.tiering, result.refusal.as_ref()?));
     let notes: String = results.iter().filter_map(refused).collect();
-    format!("{}\n{}{notes}", named(&head(first)), aligned(&headings(&COLUMNS), rows, 1))
+    let columns = narrow(&COLUMNS, &NARROW);
+    let rows = results.iter().map(|result| cells(&columns, result));
+    let verdict = compared(results).map_or_else(String::new, |verdict| answered(&verdict) + "\n");
+    format!("{verdict}{}\n{}{notes}", named(&head(first)), aligned(&headings(&columns), rows, 1))
 }
 
 /// Returns runs as one JSON object on one line.
 pub fn lab_json(results: &[LabResult]) -> String {
-    let object = serde_json::json!({ "version": env!("CARGO_PKG_VERSION"), "runs": results });
+    let object = serde_json::json!({ "version": env!("CARGO_PKG_VERSION"), "verdict": compared(results), "runs": results });
     format!("{object}\n")
 }
 
@@ -189,7 +194,7 @@ mod tests {
         assert_eq!(cells(&COLUMNS, &ours)[..10], counts.map(String::from));
         let bare = LabResult { measured: None, ..result() };
         assert_eq!(cells(&COLUMNS, &bare)[2..8], ["-", "-", "-", "-", "-", "1.50k"].map(String::from));
-        assert_eq!(lab_table(&[result(), ours]).lines().count(), 8);
+        assert_eq!(lab_table(&[result(), ours]).lines().count(), 10);
         assert_eq!(lab_table(&[]), "no run\n");
     }
 

@@ -23,8 +23,8 @@
 //! #     version: "example",
 //! # };
 //! let report = simulate(&loaded.input, &experiment, &|| ())?;
-//! assert!(isotherm_report::table(&report).contains("With 1/2 of the memory fast, lru serves"));
-//! assert!(isotherm_report::json(&report).starts_with(r#"{"version":"example","input":{"name":"masim""#));
+//! assert!(isotherm_report::table(&report).starts_with("No verdict: first-touch, which"));
+//! assert!(isotherm_report::json(&report).starts_with(r#"{"verdict":{"advice":"unknown","#));
 //! assert!(isotherm_report::html(&report).len() <= isotherm_report::MAX_HTML_BYTES);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -44,21 +44,32 @@ mod live;
 mod score;
 mod size;
 mod table;
+mod verdict;
 
 pub use gallery::{Pictured, gallery_html};
 pub use html::{MAX_HTML_BYTES, html};
 pub use lab::{lab_json, lab_table, lab_text};
 pub use live::{live_html, live_json, live_text};
 pub use score::{score_from_json, score_html, score_json, score_markdown, score_summary};
+pub use size::plan::{Plan, Planned, Price};
 pub use size::{size_html, size_json, size_table};
 pub use table::table;
+pub use verdict::{Advice, Verdict, compared, live, simulated, sized};
 
 /// Returns the whole report as one JSON object on one line, fields in the order of their declaration.
 ///
 /// `docs/reference/result-schema.md` documents every field, `docs/reference/result.schema.json` as a schema.
 /// A gauge that is not finite is `null`.
 pub fn json(report: &isotherm_sim::Report) -> String {
-    to_json(report)
+    to_json(&Answered { verdict: verdict::simulated(report), result: report })
+}
+
+/// A result behind its verdict.
+#[derive(serde::Serialize)]
+struct Answered<'a, T> {
+    verdict: Option<Verdict>,
+    #[serde(flatten)]
+    result: &'a T,
 }
 
 /// Returns plain data as JSON on one line. Only maps whose keys are not text could fail; no report has one.

@@ -7,11 +7,12 @@ use isotherm_core::Bytes;
 use isotherm_machine::MachineSummary;
 use isotherm_sim::{LongRun, Report, Round, RunResult};
 
-use crate::columns::{Column, cells, headings};
+use crate::columns::{Column, cells, headings, narrow};
 use crate::facts;
 use crate::format::{count, counted, factor, percent, shortened, wrapped};
+use crate::verdict::{self, Verdict};
 
-/// Columns of a run: all of them in the page, those before [`WIDE_COLUMNS`] on the terminal.
+/// Columns of a run: all of them in the page, [`NARROW`] on the terminal.
 pub(crate) const RUN: [Column<RunResult>; 17] = [
     ("policy", |run| run.policy.clone()),
     ("fast tier", |run| fast_tier(&run.fast, run.fast_bytes)),
@@ -35,8 +36,12 @@ pub(crate) const RUN: [Column<RunResult>; 17] = [
 ];
 /// Columns of hits: of the whole run, of its last quarter, and of loads.
 const HITS: std::ops::Range<usize> = 2..5;
-/// First column that the terminal has no room for.
-const WIDE_COLUMNS: usize = 14;
+/// Columns that a terminal has room for.
+const NARROW: [&str; 7] = ["policy", "fast tier", "hits", "belady", "slowdown", "moved", "tiering CPU"];
+/// The same for runs of several rounds.
+const NARROW_LONG: [&str; 7] = ["policy", "fast tier", "long run", "pays back", "hits", "slowdown", "moved"];
+/// Columns of a round there: the policy is in the heading.
+const NARROW_ROUND: [&str; 6] = ["round", "time", "slowdown", "hits", "promoted", "demoted"];
 
 /// Columns that a run of several rounds has beside the others.
 pub(crate) const LONG: [Column<RunResult>; 2] = [
@@ -75,13 +80,12 @@ fn long(run: &RunResult) -> Option<&LongRun> {
 
 /// Returns the columns of a report's runs: all of them, or those that the terminal has room for.
 pub(crate) fn columns(report: &Report, all: bool) -> Vec<Column<RunResult>> {
-    let narrow = if all { RUN.len() } else { WIDE_COLUMNS };
     if report.runs.iter().all(|run| run.long_run.is_none()) {
-        return RUN[..narrow].to_vec();
+        return if all { RUN.to_vec() } else { narrow(&RUN, &NARROW) };
     }
     // The long run takes the place of the last quarter and of the loads.
-    let behind = if all { HITS.start + 1 } else { HITS.end };
-    [&RUN[..HITS.start], &LONG, &RUN[HITS.start..=HITS.start], &RUN[behind..narrow]].concat()
+    let every = [&RUN[..HITS.start], &LONG, &RUN[HITS.start..=HITS.start], &RUN[HITS.end..]].concat();
+    if all { every } else { narrow(&every, &NARROW_LONG) }
 }
 
 /// Rounds of the answer's run that the terminal lists at most.
@@ -90,10 +94,10 @@ const ROUNDS: usize = 12;
 /// One line between header and runs, nothing else.
 const STYLE: TableStyle = TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─'));
 
-/// Width at which notes wrap; the table itself is about 140 columns wide.
-const WIDTH: usize = 120;
+/// Columns of a usual terminal, which tables fit and at which notes wrap.
+const WIDTH: usize = 80;
 
-/// Returns the report as text: the input, a row per run, and notes.
+/// Returns the report as text: the verdict, the input, a row per run, and notes.
 ///
 /// The text has no colours, so `NO_COLOR` needs no care, and the same width everywhere, so that it can be
 /// redirected and compared.
@@ -101,7 +105,8 @@ pub fn table(report: &Report) -> String {
     let input = &report.input;
     let threads = counted(input.threads as u64, "thread", "threads");
     let (accesses, instructions) = (count(input.accesses), count(input.instructions));
-    let mut text = named(&[
+    let mut text = verdict::simulated(report).map_or_else(String::new, |verdict| answered(&verdict) + "\n");
+    text += &named(&[
         ("input", format!("{} {}", input.kind, input.name)),
         (
             "accesses",
@@ -117,12 +122,12 @@ pub fn table(report: &Report) -> String {
     let columns = columns(report, false);
     let rows = report.runs.iter().map(|run| cells(&columns, run));
     let _ = writeln!(text, "\n{}", aligned(&headings(&columns), rows, 2));
-    if let Some(run) = facts::subject(report).filter(|run| run.long_run.is_some()) {
-        let columns = round_columns();
+    if let Some(run) = verdict::subject(report).filter(|run| run.long_run.is_some()) {
+        let columns = narrow(&round_columns(), &NARROW_ROUND);
         let rows = rounds(run, ROUNDS).map(|round| cells(&columns, &round));
-        let _ = writeln!(text, "{}", aligned(&headings(&columns), rows, 2));
+        let _ = writeln!(text, "{} {}\n{}", run.policy, run.fast, aligned(&headings(&columns), rows, 0));
     }
-    text.extend(facts::answer(report).into_iter().chain(facts::notes(report)).map(|note| noted(&note)));
+    text.extend(facts::notes(report).iter().map(|note| noted(note)));
     text
 }
 
@@ -155,7 +160,12 @@ pub(crate) fn aligned<R: Into<Row>>(
 
 /// Lays out names and values in two columns.
 pub(crate) fn named(lines: &[(&str, String)]) -> String {
-    lines.iter().map(|(name, value)| format!("{name:<12} {value}\n")).collect()
+    lines.iter().map(|(name, value)| wrapped(&format!("{name:<12} "), value, WIDTH)).collect()
+}
+
+/// Returns the verdict as the first lines of a text.
+pub(crate) fn answered(verdict: &Verdict) -> String {
+    wrapped("", &verdict.text(), WIDTH)
 }
 
 fn samples(taken: u64, lost: u64) -> String {

@@ -108,7 +108,7 @@ fn every_picture_draws_in_light_and_in_dark() {
 
 #[test]
 fn a_sizing_draws_in_light_and_in_dark() {
-    let page = size_html(&support::sized::sizing(0.3));
+    let page = size_html(&support::sized::sizing(0.3), &isotherm_report::Plan::default());
     for dark in [false, true] {
         let pictures = assert_all_drawn(&opened(&page, dark));
         assert!(pictures["size"].1 > 4 * 13, "four curves: {} points", pictures["size"].1);

@@ -4,7 +4,7 @@ mod support;
 
 use isotherm_core::live_result::{CounterOrigin, LiveResult};
 use isotherm_core::{Bytes, Nanos};
-use isotherm_report::{MAX_HTML_BYTES, live_html, live_json, live_text};
+use isotherm_report::{Advice, MAX_HTML_BYTES, live_html, live_json, live_text};
 use serde_json::Value;
 use support::documented::Documented;
 use support::live::{empty, lasting, live};
@@ -17,6 +17,8 @@ const DOCUMENTED: Documented = Documented {
     test: "live",
     objects: &[
         "run",
+        "verdict",
+        "plan",
         "tier",
         "traffic",
         "refused",
@@ -51,7 +53,7 @@ fn it_fits_a_terminal() {
         let widest =
             shown.lines().filter(|line| !line.starts_with("warning")).map(|line| line.chars().count());
         assert!(widest.max() <= Some(80), "{shown}");
-        assert!(shown.lines().count() <= 17, "{shown}");
+        assert!(shown.lines().count() <= 20, "{shown}");
         assert!(!shown.contains("NaN") && !shown.contains("inf"), "{shown}");
     }
 }
@@ -69,23 +71,73 @@ fn counters_that_are_modelled_are_labelled_so_wherever_the_run_is_shown() {
 }
 
 #[test]
-fn the_first_sentence_tells_shadow_from_real() {
+fn the_verdict_comes_first_and_then_shadow_is_told_from_real() {
     let mut result = live();
-    assert!(live_text(&result).starts_with("Nothing moved (shadow): hybridtier would have moved"));
+    let begins = |result: &LiveResult, verdict: &str, deeds: &str| {
+        let shown = live_text(result);
+        let told = shown.replace('\n', " ");
+        assert!(told.starts_with(verdict) && told.contains(deeds), "{shown}");
+        assert!(
+            live_html(result).contains(verdict.split(" %").next().expect("a part")),
+            "the page says the same"
+        );
+    };
+    result.summary.cautions.clear();
+    begins(
+        &result,
+        "Tier this program: 12.5 % of its memory",
+        "Nothing moved (shadow): hybridtier would have moved",
+    );
     result.summary.shadow = false;
-    assert!(live_text(&result).starts_with("hybridtier moved 241k pages, and 256M of fast memory"));
+    begins(
+        &result,
+        "Tier this program: 12.5 % of its memory",
+        "hybridtier moved 241k pages, and 256M of fast memory",
+    );
     let page = live_html(&result);
     assert!(page.contains("Where the memory in use is.") && page.contains("Pages moved in a second"));
     assert!(!page.contains("would have") && !page.contains("would move"), "nothing is hypothetical");
     result.summary.traffic = Default::default();
-    assert!(live_text(&result).starts_with("hybridtier moved no page, and "), "{}", live_text(&result));
+    begins(&result, "Tier this program: ", "hybridtier moved no page, and ");
+}
+
+#[test]
+fn a_live_verdict_needs_evidence_and_a_gain() {
+    let mut result = live();
+    result.summary.cautions.clear();
+    let verdict = |result: &LiveResult| {
+        let verdict = isotherm_report::live(result);
+        assert_eq!(serialised(result)["verdict"]["sentence"], verdict.sentence.as_str());
+        verdict
+    };
+    assert_eq!(verdict(&result).policy.as_deref(), Some("hybridtier"));
+    let with = |change: &dyn Fn(&mut LiveResult)| {
+        let mut other = result.clone();
+        change(&mut other);
+        let verdict = verdict(&other);
+        assert_eq!(verdict.policy, None);
+        assert!(!verdict.sentence.contains("hybridtier"), "{verdict:?}");
+        (verdict.advice, verdict.sentence)
+    };
+    let even = with(&|result| result.summary.hit_ratio = Some(0.15));
+    assert!(even.0 == Advice::DoNotTier && even.1.contains("hardly more than its share"), "{even:?}");
+    let fits = with(&|result| result.summary.tiers[0].capacity_bytes = result.summary.footprint_bytes);
+    assert!(fits.0 == Advice::DoNotTier && fits.1.contains("all memory in use fits"), "{fits:?}");
+    let caution = with(&|result| result.summary.cautions = vec!["hits: 9 samples".into()]);
+    assert!(caution.0 == Advice::Unknown && caution.1.contains("hits: 9 samples; run longer"), "{caution:?}");
+    let few = with(&|result| result.summary.tiers.iter_mut().for_each(|tier| tier.hits = 20));
+    assert!(few.0 == Advice::Unknown && few.1.contains("accesses seen do not tell"), "{few:?}");
+    let baseline = with(&|result| result.policy = "first-touch".into());
+    assert!(baseline.0 == Advice::Unknown && baseline.1.contains("another --policy"), "{baseline:?}");
 }
 
 #[test]
 fn a_run_without_anything_seen_says_so() {
     let shown = live_text(&empty());
-    let answer = "Nothing would have moved (shadow): no memory of redis-server was seen in the\n3.20ms that";
-    assert!(shown.starts_with(answer), "{shown}");
+    assert!(shown.starts_with("No verdict: no access was counted"), "{shown}");
+    let answer =
+        "\nNothing would have moved (shadow): no memory of redis-server was seen in the\n3.20ms that";
+    assert!(shown.contains(answer), "{shown}");
     assert!(shown.contains("hit ratio    not known: no access was counted"), "{shown}");
     assert!(shown.contains("samples      none: no access source"), "{shown}");
     assert!(live_html(&empty()).contains("no memory of redis-server was seen"));
@@ -198,6 +250,8 @@ fn the_run_that_is_tried_leaves_no_field_empty() {
     }
     let mut found = Vec::new();
     trivial("run", &serialised(&live()), &mut found);
+    // It has a caution, so no verdict; a live run never has all of one.
+    found.retain(|path| !path.starts_with("run.verdict."));
     assert_eq!(found, Vec::<String>::new());
 }
 

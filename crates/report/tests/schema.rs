@@ -13,6 +13,8 @@ const DOCUMENTED: Documented = Documented {
     test: "schema",
     objects: &[
         "report",
+        "verdict",
+        "plan",
         "input",
         "heatmap",
         "region",

@@ -61,11 +61,11 @@ impl IntervalRanks {
         resolution: usize,
         rounds: usize,
     ) -> Vec<Vec<u64>> {
-        let mut chosen = Chosen::new(stream.pages.len());
+        let mut chosen = Chosen::new(stream.pages.len(), fast);
         let mut round = |_| {
             let mut hits = Vec::new();
             for (accesses, ranked) in stream.accesses.chunks(self.length).zip(&self.intervals) {
-                chosen.choose(&ranked[..ranked.len().min(fast.0 as usize)]);
+                chosen.choose(ranked);
                 for piece in accesses.chunks(resolution) {
                     let hit =
                         |access: &&Access| chosen.serve(access.page) && counts_in(access, self.loads_only);
@@ -78,10 +78,12 @@ impl IntervalRanks {
     }
 }
 
-/// The pages that the oracle has chosen for the present interval. One that was used before comes in at its
-/// first access there, as with MIN; a fresh one can be allocated in the fast tier. So MIN hits as often.
-struct Chosen<'a> {
-    pages: &'a [u32],
+/// The oracle's fast tier: the pages chosen for the present interval, and older ones while there is room. A
+/// page that was used before comes in at its first access, as with MIN; a fresh one can be allocated in the
+/// fast tier. So MIN hits as often.
+struct Chosen {
+    fast: usize,
+    pages: Vec<u32>,
     states: Vec<State>,
 }
 
@@ -93,27 +95,35 @@ enum State {
     /// Chosen, and slow until its next access.
     Coming,
     Fast,
+    /// Fast, while the pages of the next interval are chosen.
+    Leaving,
 }
 
-impl<'a> Chosen<'a> {
-    fn new(pages: usize) -> Self {
-        Self { pages: &[], states: vec![State::Fresh; pages] }
+impl Chosen {
+    fn new(pages: usize, fast: Pages) -> Self {
+        Self { fast: fast.0 as usize, pages: Vec::new(), states: vec![State::Fresh; pages] }
     }
 
-    fn choose(&mut self, pages: &'a [u32]) {
-        let stays: Vec<u32> =
-            pages.iter().copied().filter(|&page| self.states[page as usize] == State::Fast).collect();
-        for &page in self.pages {
-            self.states[page as usize] = State::Slow;
-        }
-        for &page in pages {
+    /// Chooses the first of these pages.
+    fn choose(&mut self, ranked: &[u32]) {
+        let best = ranked[..ranked.len().min(self.fast)].to_vec();
+        let before = std::mem::replace(&mut self.pages, best);
+        for &page in &before {
             let state = &mut self.states[page as usize];
-            *state = if *state == State::Fresh { State::Fast } else { State::Coming };
+            *state = if *state == State::Fast { State::Leaving } else { State::Slow };
         }
-        for page in stays {
-            self.states[page as usize] = State::Fast;
+        for &page in &self.pages {
+            let state = &mut self.states[page as usize];
+            *state = if *state == State::Slow { State::Coming } else { State::Fast };
         }
-        self.pages = pages;
+        for page in before {
+            let state = &mut self.states[page as usize];
+            if *state == State::Leaving {
+                let stays = self.pages.len() < self.fast;
+                *state = if stays { State::Fast } else { State::Slow };
+                self.pages.extend(stays.then_some(page));
+            }
+        }
     }
 
     /// Returns whether an access finds its page in the fast tier.
@@ -123,7 +133,7 @@ impl<'a> Chosen<'a> {
         let hit = *state == State::Fast;
         *state = match *state {
             State::Coming | State::Fast => State::Fast,
-            State::Fresh | State::Slow => State::Slow,
+            State::Fresh | State::Slow | State::Leaving => State::Slow,
         };
         hit
     }
@@ -136,14 +146,13 @@ fn counts_in(access: &Access, loads_only: bool) -> bool {
 /// Serves each access from where the oracle has its page.
 pub(crate) struct OraclePlacement<'a> {
     ranks: &'a IntervalRanks,
-    fast: usize,
-    chosen: Chosen<'a>,
+    chosen: Chosen,
 }
 
 impl<'a> OraclePlacement<'a> {
     /// Places a stream's `pages` pages in two tiers, `fast` of them in the first.
     pub(crate) fn new(ranks: &'a IntervalRanks, pages: usize, fast: Pages) -> Self {
-        Self { ranks, fast: fast.0 as usize, chosen: Chosen::new(pages) }
+        Self { ranks, chosen: Chosen::new(pages, fast) }
     }
 }
 
@@ -160,8 +169,7 @@ impl Locator for OraclePlacement<'_> {
 
     fn interval(&mut self, first_access: usize) {
         if first_access.is_multiple_of(self.ranks.length) {
-            let ranked = &self.ranks.intervals[first_access / self.ranks.length];
-            self.chosen.choose(&ranked[..ranked.len().min(self.fast)]);
+            self.chosen.choose(&self.ranks.intervals[first_access / self.ranks.length]);
         }
     }
 }

@@ -7,7 +7,7 @@ use isotherm_core::{Bytes, PageSize};
 use crate::failure::Failure;
 
 /// The policy of live and lab runs that name none.
-pub(crate) const DEFAULT_POLICY: &str = "hybridtier";
+pub(crate) const DEFAULT_POLICY: &str = isotherm_policies::registry::DEFAULT;
 
 /// The machine of verbs that model one and name none.
 pub(crate) const DEFAULT_MACHINE: &str = "sapphire-rapids";

@@ -264,6 +264,12 @@ pub(crate) struct SizeArgs {
     /// Slowdown allowed against all memory fast: a percentage or a number, such as 5% or 0.05
     #[arg(short, long, value_name = "SHARE", default_value = "5%", allow_hyphen_values = true)]
     pub(crate) budget: String,
+    /// Prices of a GB of fast and of slow memory, in any currency, to print what the sizes cost
+    #[arg(long, value_name = "dram=PRICE,cxl=PRICE")]
+    pub(crate) price: Option<String>,
+    /// The program's memory on the machine to be sized, if it is not the recording's (bytes; K, M, G, T)
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) footprint: Option<Bytes>,
     /// Number of sub-samples for confidence intervals; of seeds if the input is small enough to be replayed
     /// whole
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(2..=64))]

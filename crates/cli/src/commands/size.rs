@@ -1,6 +1,7 @@
 //! `isotherm size`: how much fast memory a program needs.
 
 use isotherm_core::Nanos;
+use isotherm_report::{Plan, Price};
 use isotherm_sim::{Length, SizeExperiment, size};
 
 use crate::args::SizeArgs;
@@ -21,6 +22,8 @@ const MAX_BUDGET: f64 = 100.0;
 
 pub(crate) fn run(args: &SizeArgs) -> Result<(), Failure> {
     let budget = parse_budget(&args.budget)?;
+    let price = args.price.as_deref().map(parse_price).transpose()?;
+    let plan = Plan { price, footprint: args.footprint };
     let length = args.length.length()?.unwrap_or(LENGTH);
     let mut settings = settings::parse(&args.replay.set)?;
     let policies = select_policies(&names(args), &mut settings)?;
@@ -45,11 +48,11 @@ pub(crate) fn run(args: &SizeArgs) -> Result<(), Failure> {
     let report = size(&loaded.input, &experiment, &|| bar.inc(1));
     let report = report.map_err(|error| of_input(&loaded.input, &error))?;
     bar.finish_and_clear();
-    output::write(page, || isotherm_report::size_html(&report))?;
+    output::write(page, || isotherm_report::size_html(&report, &plan))?;
     if args.replay.json {
-        return output::print(&format!("{}\n", isotherm_report::size_json(&report)));
+        return output::print(&format!("{}\n", isotherm_report::size_json(&report, &plan)));
     }
-    output::print(&isotherm_report::size_table(&report))?;
+    output::print(&isotherm_report::size_table(&report, &plan))?;
     output::name_report(&args.replay);
     Ok(())
 }
@@ -74,6 +77,18 @@ fn parse_budget(text: &str) -> Result<f64, Failure> {
             "--budget {text}: expected a percentage, or a number below 1: 5% or 0.05 for five percent"
         ))
     })
+}
+
+fn parse_price(text: &str) -> Result<Price, Failure> {
+    let pairs: Option<Vec<(&str, &str)>> = text.split(',').map(|pair| pair.split_once('=')).collect();
+    let find = |name: &str| {
+        let (_, price) = pairs.as_ref()?.iter().find(|(key, _)| key.trim() == name)?;
+        price.trim().parse().ok().filter(|price: &f64| price.is_finite() && *price > 0.0)
+    };
+    match (find("dram"), find("cxl"), &pairs) {
+        (Some(dram), Some(cxl), Some(pairs)) if pairs.len() == 2 => Ok(Price { dram, cxl }),
+        _ => Err(Failure::Usage(format!("--price {text}: expected prices of a GB, such as dram=8,cxl=3"))),
+    }
 }
 
 #[cfg(test)]

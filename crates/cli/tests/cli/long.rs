@@ -73,11 +73,16 @@ fn the_table_and_the_report_show_it() {
     let (trace, page) = (words(), folder.at("long.html"));
     let arguments = ["simulate", &trace, "--policy", "lru", "--rounds", "50", "--report", &page];
     let table = isotherm(&arguments).ok();
-    for word in ["long run", "pays back", "of full speed under lru", "50 rounds replayed", "round"] {
+    for word in ["long run", "pays back", "50 rounds replayed", "lru 1:8\nround "] {
         assert!(table.contains(word), "{word}: {table}");
     }
     let page = std::fs::read_to_string(page).expect("a report");
-    assert!(page.contains("<h2>Rounds</h2>") && page.contains("of full speed under lru"));
+    // lru loses here, and first-touch is compared with although it was not asked for.
+    assert!(
+        table.starts_with("Do not tier this program: with 1/9 of its memory fast it runs at "),
+        "{table}"
+    );
+    assert!(page.contains("<h2>Rounds</h2>") && page.contains("Do not tier this program: "));
 }
 
 #[test]

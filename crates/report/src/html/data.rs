@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::{MAX_TEXT, reduce};
 use crate::facts;
 use crate::format::shortened;
+use crate::verdict;
 
 /// Runs in pictures and tables; the JSON output holds all.
 pub(super) const MAX_RUNS: usize = 300;
@@ -52,7 +53,7 @@ pub(super) fn page(report: &Report) -> Value {
         "policies": policies,
         "bounds": facts::limits(),
         "sizes": sizes.iter().map(size).collect::<Value>(),
-        "size": facts::subject(report).and_then(size_of).unwrap_or(0),
+        "size": verdict::subject(report).and_then(size_of).unwrap_or(0),
         "runs": shown.iter().map(run).collect::<Vec<_>>(),
         "heatmap": heat(&report.input, MAX_COLUMNS, MAX_ROWS),
         "cdf": reduce::curve(&report.input.page_cdf),

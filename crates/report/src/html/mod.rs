@@ -12,7 +12,7 @@ pub(crate) use reduce::merge_factor;
 pub(crate) use tables::{MAX_ROWS, listed, machine, parameter_table, provenance, table};
 
 use crate::format::{count, shortened};
-use crate::{facts, to_json};
+use crate::{facts, to_json, verdict};
 
 /// Largest size of a page, whatever was run: larger ones make browsers fail.
 pub const MAX_HTML_BYTES: usize = 5_000_000;
@@ -38,7 +38,13 @@ const SCRIPTS: [&str; 7] = [
 pub fn html(report: &Report) -> String {
     let parts = [
         ("title", title(&report.input.name, &report.machine.name)),
-        ("answer", prose(&facts::answer(report).unwrap_or_else(|| "Nothing was run.".into()))),
+        (
+            "answer",
+            prose(
+                &verdict::simulated(report)
+                    .map_or_else(|| "Nothing was run.".into(), |verdict| verdict.text()),
+            ),
+        ),
         ("facts", head(report)),
         ("notes", items(&facts::notes(report))),
         ("runs", tables::runs(report)),

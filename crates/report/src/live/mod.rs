@@ -8,6 +8,7 @@ mod words;
 use isotherm_core::live_result::LiveResult;
 
 use crate::format::wrapped;
+use crate::{Answered, verdict};
 
 pub use page::live_html;
 
@@ -16,12 +17,13 @@ const WIDTH: usize = 80;
 /// Columns of a line's name.
 const NAME: usize = 13;
 
-/// Returns the summary at the program's end: the answer in a sentence, then a line per fact.
+/// Returns the summary at the program's end: the verdict, what happened, then a line per fact.
 ///
 /// It is at most 80 columns wide, without colours. A warning is one line of any length, so that its fix can
 /// be copied.
 pub fn live_text(result: &LiveResult) -> String {
-    let mut text = wrapped("", &words::answer(result), WIDTH);
+    let mut text =
+        wrapped("", &verdict::live(result).text(), WIDTH) + &wrapped("", &words::answer(result), WIDTH);
     let lines = lines::lines(result);
     text.extend(lines.iter().map(|(name, value)| wrapped(&format!("{name:<NAME$}"), value, WIDTH)));
     text.extend(lines::warnings(result).iter().map(|warning| format!("{:<NAME$}{warning}\n", "warning")));
@@ -31,7 +33,8 @@ pub fn live_text(result: &LiveResult) -> String {
 /// Returns the run as one indented JSON object with a line break at its end, as
 /// `docs/reference/live-schema.json` describes it.
 pub fn live_json(result: &LiveResult) -> String {
-    let json = serde_json::to_string_pretty(result)
+    let answered = Answered { verdict: Some(verdict::live(result)), result };
+    let json = serde_json::to_string_pretty(&answered)
         .unwrap_or_else(|error| unreachable!("the result is plain data: {error}"));
     json + "\n"
 }

@@ -9,6 +9,7 @@ use crate::format::{count, counted, factor, percent, printable, shortened};
 use crate::html::{
     MAX_ROWS, MAX_TEXT, definitions, escape, items, listed, page, parameter_table, prose, table,
 };
+use crate::verdict;
 
 const SCRIPTS: [&str; 3] = [
     include_str!("../../assets/theme.js"),
@@ -40,7 +41,7 @@ pub fn live_html(result: &LiveResult) -> String {
     let has_parameters = result.parameters.iter().next().is_some();
     let parts = [
         ("title", escape(&format!("{command} under {}", result.policy))),
-        ("answer", prose(&words::answer(result))),
+        ("answer", prose(&format!("{} {}", verdict::live(result).text(), words::answer(result)))),
         ("facts", definitions(&facts(result))),
         ("notes", items(&words::notes(result))),
         ("residency", residency.into()),

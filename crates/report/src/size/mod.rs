@@ -1,24 +1,34 @@
 //! A sizing as a table, as JSON, and as one self-contained HTML file.
 
 mod page;
+pub(crate) mod plan;
 mod words;
 
 use isotherm_sim::{Outcome, PolicySize, Recommended, SizeReport};
 
-use crate::columns::{Column, cells, headings};
+use crate::columns::{Column, cells, headings, narrow};
 use crate::format::{count, percent};
-use crate::table::{aligned, machine, named, noted};
-use crate::to_json;
+use crate::table::{aligned, answered, machine, named, noted};
+use crate::verdict::{Verdict, sized};
+use crate::{Answered, to_json};
+use plan::Plan;
 
 pub use page::size_html;
 
 /// Returns the sizing as one JSON object on one line, as `docs/reference/size.schema.json` describes it.
-pub fn size_json(report: &SizeReport) -> String {
-    to_json(report)
+pub fn size_json(report: &SizeReport, plan: &Plan) -> String {
+    to_json(&Answered { verdict: Some(sized(report, plan)), result: report })
 }
 
-/// Returns the sizing as text: a row per policy, the answer in a sentence, and notes.
-pub fn size_table(report: &SizeReport) -> String {
+/// Returns the notes needed to read the numbers right, those about the machine asked about first.
+fn notes(report: &SizeReport, plan: &Plan, verdict: &Verdict) -> Vec<String> {
+    let asked = verdict.plan.as_ref().map_or(Vec::new(), |planned| plan.notes(planned));
+    asked.into_iter().chain(words::notes(report)).collect()
+}
+
+/// Returns the sizing as text: the verdict, a row per policy, and notes.
+pub fn size_table(report: &SizeReport, plan: &Plan) -> String {
+    let verdict = sized(report, plan);
     let input = &report.input;
     let budget =
         format!("{} over all memory fast; all slow costs {}", percent(report.budget), cost(report.all_slow));
@@ -32,10 +42,15 @@ pub fn size_table(report: &SizeReport) -> String {
         ("samples", words::sampling(report)),
         ("seed", input.seed.to_string()),
     ]);
-    let mut text = format!("{head}\n{}\n", aligned(&headings(&columns()), rows(report), 1));
-    text.extend(std::iter::once(words::answer(report)).chain(words::notes(report)).map(|note| noted(&note)));
+    let columns = narrow(&columns(), &NARROW);
+    let rows = report.policies.iter().map(|policy| cells(&columns, &(report, policy)));
+    let mut text = format!("{}\n{head}\n{}\n", answered(&verdict), aligned(&headings(&columns), rows, 1));
+    text.extend(notes(report, plan, &verdict).iter().map(|note| noted(note)));
     text
 }
+
+/// Columns that a terminal has room for.
+const NARROW: [&str; 6] = ["policy", "needs", "interval", "of footprint", "slowdown", "verified"];
 
 /// Returns a row per policy.
 fn rows(report: &SizeReport) -> impl Iterator<Item = Vec<String>> {
@@ -56,7 +71,7 @@ fn columns<'a>() -> [Column<(&'a SizeReport, &'a PolicySize)>; 8] {
         ("of footprint", |(report, policy)| recommended(policy, |size| percent(share(report, size)))),
         ("saves", |(_, policy)| recommended(policy, |size| size.saved_bytes.to_string())),
         ("slowdown", |(_, policy)| recommended(policy, |size| cost(size.slowdown))),
-        ("verified in full", |(_, policy)| verified(policy).into()),
+        ("verified", |(_, policy)| verified(policy).into()),
         ("knee", |(_, policy)| {
             let knee = policy.knee.as_ref();
             knee.map_or("-".into(), |knee| format!("{} ({})", knee.fast_bytes, cost(knee.slowdown)))

@@ -3,11 +3,13 @@
 use isotherm_sim::{FullRun, PolicySize, SizeReport};
 use serde_json::json;
 
-use super::{columns, cost, rows, words};
+use super::plan::Plan;
+use super::{columns, cost, notes, rows, words};
 use crate::columns::{Column, cells, headings};
 use crate::facts::limits;
 use crate::format::{count, percent};
 use crate::html::{definitions, items, machine, page, prose, provenance, table, title};
+use crate::verdict::sized;
 
 const SCRIPTS: [&str; 3] = [
     include_str!("../../assets/theme.js"),
@@ -16,7 +18,8 @@ const SCRIPTS: [&str; 3] = [
 ];
 
 /// Returns the sizing as one self-contained HTML file.
-pub fn size_html(report: &SizeReport) -> String {
+pub fn size_html(report: &SizeReport, plan: &Plan) -> String {
+    let verdict = sized(report, plan);
     let data = json!({
         "footprint": report.input.footprint_bytes.0,
         "budget": report.budget,
@@ -27,9 +30,9 @@ pub fn size_html(report: &SizeReport) -> String {
     });
     let parts = [
         ("title", title(&report.input.name, &report.machine.name)),
-        ("answer", prose(&words::answer(report))),
+        ("answer", prose(&verdict.text())),
         ("facts", facts(report)),
-        ("notes", items(&words::notes(report))),
+        ("notes", items(&notes(report, plan, &verdict))),
         ("sizes", table(&headings(&columns()), rows(report))),
         ("full", full_runs(report)),
         ("machine", machine(&report.machine)),

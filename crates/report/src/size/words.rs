@@ -2,40 +2,8 @@
 
 use isotherm_sim::{Outcome, PolicySize, RunLength, SizeReport};
 
-use super::{cost, share};
-use crate::format::{count, counted, file_name, list, percent};
-
-/// Returns the answer in one sentence.
-pub(super) fn answer(report: &SizeReport) -> String {
-    let input = &report.input;
-    let (name, budget) = (file_name(&input.name), percent(report.budget));
-    if report.all_slow <= 1.0 + report.budget {
-        return format!(
-            "{name} needs no fast memory to stay within {budget} of all-DRAM speed: with all of its {} in \
-             slow memory it loses {}.",
-            input.footprint_bytes,
-            cost(report.all_slow)
-        );
-    }
-    let best = report.policies.iter().find(|policy| Some(&policy.policy) == report.best.as_ref());
-    let Some((best, size)) = best.and_then(|best| best.recommended.as_ref().map(|size| (best, size))) else {
-        return format!(
-            "{name} stays within {budget} of all-DRAM speed under none of the policies tried unless all of \
-             its {} are DRAM and no policy runs.",
-            input.footprint_bytes
-        );
-    };
-    format!(
-        "{name} needs {} of DRAM ({} of {}) to stay within {budget} of all-DRAM speed under {}; it then \
-         loses {} and saves {}.",
-        size.fast_bytes,
-        percent(share(report, size)),
-        input.footprint_bytes,
-        best.policy,
-        if size.slowdown > 1.0005 { cost(size.slowdown) } else { "nothing".into() },
-        size.saved_bytes
-    )
-}
+use super::cost;
+use crate::format::{count, counted, list, percent};
 
 /// Says for which run the sizes are.
 pub(super) fn length(report: &SizeReport) -> String {
