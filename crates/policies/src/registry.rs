@@ -10,7 +10,7 @@ use isotherm_core::{Policy, names};
 use crate::replacement::adapter::Tiered;
 pub use crate::setup::{Build, BuildError, Setup};
 use crate::{
-    alto, colloid, first_touch, freqtier, hemem, hybridtier, jenga, lru, memtis, multi_clock, nbt, neomem,
+    alto, colloid, first_touch, freqtier, hemem, hybridtier, isotherm, jenga, lru, memtis, multi_clock, nbt, neomem,
     nomad, pact, pmu_sampling, pte_scan, replacement, tpp,
 };
 
@@ -197,6 +197,12 @@ pub static ALL: &[Entry] = &[
         .paper("Linux' default placement")
         .help("Pages stay where they were allocated: in the fast tier while it has room.")
         .proved_on(Hosts::LIVE),
+    Entry::policy("isotherm", "Isotherm", &[], |p, s| boxed(isotherm::Isotherm::new(p, s)))
+        .paper("ours: docs/papers/isotherm.md")
+        .help(
+            "Moves a page only when what it will save exceeds the measured cost, keeps books of both, and \
+             samples and moves no more than its proved savings pay for. It has no parameters.",
+        ),
     entry!("lru", "LRU", lru::Lru, lru::Settings)
         .paper("textbook; here over sampled accesses")
         .help("Promotes every sampled page and demotes the least recently sampled ones.")
@@ -384,6 +390,7 @@ mod tests {
             "freqtier",
             "hemem",
             "hybridtier",
+            "isotherm",
             "jenga",
             "lru",
             "memtis",

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use isotherm_core::{Bytes, Counters, Nanos, Operation, PageId, PageSize, Sample, TierId};
+use isotherm_core::{Bytes, Counters, Nanos, Operation, PageId, PageSize, Sample, Spent, TierId};
 use isotherm_machine::{BLOCK, BlockEnd, Cores, Footprint, MAX_TIERS, Profile, Tier};
 
 use crate::device::Devices;
@@ -19,6 +19,8 @@ pub(crate) struct Processor<'a, L> {
     pub(crate) locator: L,
     pub(crate) sampler: Sampler,
     pub(crate) charges: Charges,
+    /// Time that the program's threads ran, summed over them, in picoseconds.
+    running: u128,
     pub(crate) faults: Faults,
     /// Profiling devices, from the policy's first request on.
     pub(crate) devices: Option<Devices>,
@@ -57,6 +59,7 @@ impl<'a, L: Locator> Processor<'a, L> {
             locator,
             sampler,
             charges: Charges::default(),
+            running: 0,
             faults: Faults::default(),
             devices: None,
             intervals: Vec::new(),
@@ -87,6 +90,17 @@ impl<'a, L: Locator> Processor<'a, L> {
 
     pub(crate) fn now(&self) -> Nanos {
         Nanos(self.cores.now() / 1000)
+    }
+
+    /// Returns the program's time since the start, and what tiering took of it.
+    pub(crate) fn spent(&self) -> Spent {
+        let charges = &self.charges;
+        Spent {
+            running: Nanos((self.running / 1000) as u64),
+            sampling: charges.sampling + charges.faulting,
+            deciding: charges.draining + charges.tracking + charges.scanning + charges.arming,
+            moving: charges.moving + charges.reclaiming + charges.shootdowns,
+        }
     }
 
     /// Returns the counts since the start, without those of moves.
@@ -228,7 +242,8 @@ impl<'a, L: Locator> Processor<'a, L> {
     }
 
     fn end_block(&mut self, before: [u64; MAX_TIERS]) {
-        let BlockEnd { elapsed, active } = self.cores.end_block();
+        let BlockEnd { elapsed, active, worked } = self.cores.end_block();
+        self.running += u128::from(worked);
         if let Some(devices) = &mut self.devices {
             devices.settle(self.cores.now());
         }

@@ -302,6 +302,7 @@ impl Host for SimHost<'_> {
         batch.lost = drained.lost;
         self.samples += batch.samples.len() as u64;
         self.processor.cores.counters(&mut batch.counters);
+        batch.spent = self.processor.spent();
         self.last_delivery = self.processor.now();
         let samples = Nanos(self.costs.drain_sample.0 * drained.read as u64);
         self.charge(|charges| &mut charges.draining, samples + reading.unwrap_or_default());
