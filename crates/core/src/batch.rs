@@ -6,6 +6,8 @@ use crate::{Counters, DeviceReading, HintFault, Nanos, Sample};
 /// measure is 0.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Spent {
+    /// Time passed.
+    pub elapsed: Nanos,
     /// Time that the program's threads ran, summed over them.
     pub running: Nanos,
     /// Of that, what samples and hint faults took.

@@ -23,6 +23,8 @@ pub enum Bound {
     AllSlow,
     /// Each interval's best placement, known in advance, moved for free.
     Oracle,
+    /// The same oracle with first touch to start from, which pays for its moves.
+    PayingOracle,
     /// Objects placed once, by a profile of the run itself: computed, because it needs the run before.
     Soar,
     /// MIN with bypass over pages: the most hits that any placement can have.
@@ -36,6 +38,7 @@ impl Bound {
             Self::AllFast => "all-fast",
             Self::AllSlow => "all-slow",
             Self::Oracle => "oracle",
+            Self::PayingOracle => "paying-oracle",
             Self::Soar => "soar",
             Self::Belady => "belady",
         }
@@ -327,6 +330,8 @@ pub static ALL: &[Entry] = &[
     Entry::bound(Bound::AllSlow, "All slow", "bound").help("Everything in the slowest tier."),
     Entry::bound(Bound::Oracle, "Interval oracle", "bound")
         .help("The best placement of each interval, known in advance and moved for free."),
+    Entry::bound(Bound::PayingOracle, "Paying oracle", "bound, which a policy can beat")
+        .help("Knows each interval's accesses in advance, and moves what pays for the move at its full cost."),
     Entry::bound(Bound::Belady, "Belady's MIN with bypass", "Belady 1966; bound")
         .help("The most hits that any placement can have, moving a page at each access."),
 ];
@@ -401,6 +406,7 @@ mod tests {
             "nomad",
             "oracle",
             "pact",
+            "paying-oracle",
             "pmu-sampling",
             "pte-scan",
             "soar",
@@ -456,7 +462,7 @@ mod tests {
         assert!([DEFAULT, BASELINE].iter().all(|name| find(name).is_ok()));
         let limits: Vec<_> =
             bounds().filter(|(_, bound)| bound.is_limit()).map(|(entry, _)| entry.name).collect();
-        assert_eq!(limits, ["all-fast", "all-slow", "oracle", "belady"]);
+        assert_eq!(limits, ["all-fast", "all-slow", "oracle", "paying-oracle", "belady"]);
         for (entry, name) in ALL.iter().filter_map(|entry| Some((entry, entry.calibrated?))) {
             assert!(entry.specs.iter().any(|spec| spec.name == name), "{}.{name}", entry.name);
         }

@@ -50,6 +50,11 @@ impl IntervalRanks {
         Self { length, loads_only, intervals: stream.accesses.chunks(length).map(rank).collect() }
     }
 
+    /// Returns an interval's accesses.
+    pub(crate) fn length(&self) -> usize {
+        self.length
+    }
+
     /// Returns the oracle's hits in each piece of `resolution` accesses, which divides the interval's length.
     pub(crate) fn hits(&self, stream: &Stream, fast: Pages, resolution: usize) -> Vec<u64> {
         let mut is_fast = vec![false; stream.pages.len()];

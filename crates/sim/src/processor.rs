@@ -96,6 +96,7 @@ impl<'a, L: Locator> Processor<'a, L> {
     pub(crate) fn spent(&self) -> Spent {
         let charges = &self.charges;
         Spent {
+            elapsed: self.now(),
             running: Nanos((self.running / 1000) as u64),
             sampling: charges.sampling + charges.faulting,
             deciding: charges.draining + charges.tracking + charges.scanning + charges.arming,
@@ -122,6 +123,11 @@ impl<'a, L: Locator> Processor<'a, L> {
     /// Returns the accesses so far that the fast tier served.
     pub(crate) fn hits(&self) -> u64 {
         self.cores.tiers[0].loads() + self.cores.tiers[0].stores()
+    }
+
+    /// Returns the number of the next access.
+    pub(crate) fn position(&self) -> usize {
+        self.next
     }
 
     pub(crate) fn ended(&self) -> bool {

@@ -50,13 +50,13 @@ pub(crate) struct Isotherm {
     /// Share of the program's time that sampling may take.
     overhead: f64,
     period: u64,
-    /// Samples since the last epoch.
+    /// Samples since the last epoch, and since it woke.
     fresh: usize,
+    evidence: usize,
     /// What looking had cost then, and what had been saved, and when.
     before: (f64, f64, f64),
     /// Savings as a share of the program's time, recently.
     saving: f64,
-    running: f64,
     work: Work,
 }
 
@@ -68,9 +68,9 @@ impl Isotherm {
             overhead: FIRST,
             period: FIRST_PERIOD,
             fresh: 0,
+            evidence: 0,
             before: (0.0, 0.0, 0.0),
             saving: 0.0,
-            running: 0.0,
             work: Work::default(),
         }
     }
@@ -82,19 +82,16 @@ impl Isotherm {
     /// Returns the time for which pages are expected to keep their rates: as long as the leading memory looks
     /// back, and no longer than the program ran.
     fn stay(&self) -> f64 {
-        let samples = self.rates.half_life();
-        let time = samples * self.period as f64 * self.books.pace().unwrap_or(0.0);
-        let time = if self.rates.short_leads() { time } else { 8.0 * time };
-        time.min(self.books.running())
+        self.rates.memory_time().min(self.books.elapsed())
     }
 
     /// Ends an epoch: plans the swaps that pay.
     fn decide(&mut self, view: &dyn View, plan: &mut Plan) {
         self.rates.age();
-        let (pages, gain, stay) = (self.rates.pages(), self.books.gain(), self.stay());
+        let (pages, gain, stay) = (self.rates.pages(), self.books.saving(), self.stay());
         self.work.swept += self.rates.bytes() as u64;
         self.work.operations += 12 * pages as u64;
-        let price = self.books.page_move.each();
+        let price = self.books.page_move.get();
         let afforded = price.map_or(f64::from(TRIAL), |price| self.books.allowance() / (2.0 * price));
         let value = gain * stay / self.rates.exposure();
         let mut earned = 0.0;
@@ -109,13 +106,13 @@ impl Isotherm {
                 self.swap(cut, view, plan);
             }
         }
-        let (looking, saved, running) = (self.books.looking(), self.books.saved, self.books.running());
+        let (looking, saved, running) = (self.books.looking(), self.books.saved, self.books.elapsed());
         let passed = (running - self.before.2).max(1.0);
         self.saving += ((saved - self.before.1) / passed - self.saving) / 4.0;
         let cost = looking - self.before.0;
         if earned > 4.0 * cost {
             self.overhead *= 2.0;
-        } else if earned < cost && self.rates.total() > 2.0 * pages as f64 {
+        } else if earned < cost && self.evidence > 2 * pages {
             self.overhead /= 1.5;
         }
         self.before = (looking, saved, running);
@@ -161,7 +158,7 @@ impl Isotherm {
         let most = (2.0 * FIRST + OF_SAVINGS * self.saving.max(0.0)).min(MOST);
         self.overhead = self.overhead.clamp(LEAST, most);
         let allowed = if self.books.allowance() > 0.0 { self.overhead } else { LEAST };
-        if let (Some(sample), Some(pace)) = (self.books.sample.each(), self.books.pace()) {
+        if let (Some(sample), Some(pace)) = (self.books.sample.get(), self.books.pace()) {
             let period = (sample / (allowed * pace)).clamp(1.0, 1e9);
             // A new period begins all countdowns anew.
             if !(0.8..1.25).contains(&(period / self.period as f64)) {
@@ -186,14 +183,18 @@ impl Policy for Isotherm {
 
     fn observe(&mut self, batch: &SampleBatch, view: &mut dyn View) {
         self.rates.grow(view.pages());
-        for sample in &batch.samples {
-            self.books.note(sample, self.rates.displaced(sample.page));
-            self.rates.count(sample.page);
+        self.books.begin(batch);
+        for sample in batch.samples.iter().filter(|sample| sample.operation == Operation::Load) {
+            let counts = self.books.note(sample, self.rates.displaced(sample.page));
+            self.rates.count(sample.page, counts);
         }
         let samples = batch.samples.len();
-        let passed = self.books.enter(&batch.spent, &batch.counters);
-        self.rates.expose(passed / self.period as f64);
+        let (passed, unit) = self.books.end();
+        if unit > 0.0 {
+            self.rates.expose(passed, self.period as f64 * unit);
+        }
         self.fresh += samples;
+        self.evidence += samples;
         self.work.touches += 4 * samples as u64;
         self.work.operations += 40 * samples as u64;
     }
@@ -202,6 +203,9 @@ impl Policy for Isotherm {
         if self.fresh >= self.batch() && view.tiers() > 1 {
             self.fresh = 0;
             self.decide(view, plan);
+        }
+        if self.books.changed() && self.overhead < FIRST {
+            (self.overhead, self.evidence) = (FIRST, 0);
         }
         plan.sampling = Some(self.resample(now));
         plan.work = self.work.take();
@@ -222,13 +226,13 @@ impl Policy for Isotherm {
     }
 
     fn gauges(&self, gauges: &mut Vec<Gauge>) {
-        let share = 100.0 / self.books.running().max(1.0);
+        let share = 100.0 / self.books.elapsed().max(1.0);
         let values = [
             ("saved-percent", self.books.saved * share),
             ("spent-percent", self.books.spent() * share),
             ("sampling-percent", self.overhead * 100.0),
             ("samples-per-page", self.rates.half_life() / self.rates.pages().max(1) as f64),
-            ("gain-ns", self.books.gain()),
+            ("worth-ns", self.books.unit()),
         ];
         gauges.extend(values.map(|(name, value)| Gauge { name, value }));
     }

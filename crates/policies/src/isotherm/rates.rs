@@ -40,7 +40,8 @@ struct Memory {
     regions: Vec<Region>,
     /// Sum of all counts.
     total: f64,
-    /// Sampled time behind the counts: the program's over the period.
+    /// Time behind the counts, and the same over what a count stands for.
+    time: f64,
     exposure: f64,
     /// Samples since the counts were halved last.
     fresh: f64,
@@ -96,6 +97,7 @@ impl Memory {
             counts: vec![0; pages],
             regions: vec![Region::default(); pages.div_ceil(REGION)],
             total: 0.0,
+            time: 0.0,
             exposure: 0.0,
             fresh: 0.0,
         }
@@ -129,14 +131,15 @@ impl Memory {
         (1.0 - UNIFORM) * self.rate(page).mean / self.total + uniform
     }
 
-    fn count(&mut self, page: usize) {
+    fn count(&mut self, page: usize, times: u16) {
         let region = &mut self.regions[page / REGION];
         let size = REGION.min(self.counts.len() - page / REGION * REGION);
-        region.mean += 1.0 / size as f32;
         let count = &mut self.counts[page];
-        *count += u16::from(*count & MOST < MOST);
-        self.total += 1.0;
-        self.fresh += 1.0;
+        let times = times.min(MOST - (*count & MOST));
+        *count += times;
+        region.mean += f32::from(times) / size as f32;
+        self.total += f64::from(times);
+        self.fresh += f64::from(times);
     }
 
     /// Halves all counts; what does not divide is rounded up or down by turns.
@@ -148,6 +151,7 @@ impl Memory {
             *count = *count & DISPLACED | halved;
             self.total += f64::from(halved);
         }
+        self.time /= 2.0;
         self.exposure /= 2.0;
         self.fresh = 0.0;
     }
@@ -180,18 +184,23 @@ impl Rates {
         }
     }
 
-    /// Takes a sample in, after both memories have said how likely it was.
-    pub(crate) fn count(&mut self, page: PageId) {
-        let page = page.index();
-        let [short, long] = &mut self.memories;
-        self.lead += (short.prediction(page) / long.prediction(page)).ln() - self.lead / self.half_life;
-        short.count(page);
-        long.count(page);
+    /// Takes a sample in that counts so often, after both memories have said how likely it was.
+    pub(crate) fn count(&mut self, page: PageId, times: u16) {
+        if times > 0 {
+            let page = page.index();
+            let [short, long] = &mut self.memories;
+            self.lead += (short.prediction(page) / long.prediction(page)).ln() - self.lead / self.half_life;
+            short.count(page, times);
+            long.count(page, times);
+        }
     }
 
-    /// Notes that the program was sampled for `time` over the period.
-    pub(crate) fn expose(&mut self, time: f64) {
-        self.memories.iter_mut().for_each(|memory| memory.exposure += time);
+    /// Notes that the program was sampled for `time`, in which a count stands for `unit`.
+    pub(crate) fn expose(&mut self, time: f64, unit: f64) {
+        for memory in &mut self.memories {
+            memory.time += time;
+            memory.exposure += time / unit;
+        }
     }
 
     /// Lets counts age, chooses the memory that leads, and learns how neighbours differ.
@@ -220,9 +229,16 @@ impl Rates {
         self.memories[self.leader].rate(page.index())
     }
 
-    /// Returns the sampled time behind the leading memory's counts.
+    /// Returns what turns a count of the leading memory into a rate.
     pub(crate) fn exposure(&self) -> f64 {
         self.memories[self.leader].exposure
+    }
+
+    /// Returns the time in which the leading memory forgets half.
+    pub(crate) fn memory_time(&self) -> f64 {
+        let half_life = if self.leader == 0 { self.half_life } else { self.half_life * RATIO };
+        let Memory { time, total, .. } = self.memories[self.leader];
+        half_life * time / total.max(1.0)
     }
 
     /// Returns the samples behind the leading memory's counts.
@@ -232,10 +248,6 @@ impl Rates {
 
     pub(crate) fn half_life(&self) -> f64 {
         self.half_life
-    }
-
-    pub(crate) fn short_leads(&self) -> bool {
-        self.leader == 0
     }
 
     #[inline]

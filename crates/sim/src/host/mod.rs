@@ -102,7 +102,7 @@ impl<'a> SimHost<'a> {
         self.processor.sampler.waiting() + self.processor.faults.waiting()
     }
 
-    fn run_block(&mut self) -> bool {
+    pub(crate) fn run_block(&mut self) -> bool {
         let running = self.processor.run_block();
         self.note_intervals();
         if running && self.processor.ended() {
