@@ -1,6 +1,22 @@
 //! The reports of all sources that a policy observes together.
 
-use crate::{Counters, DeviceReading, HintFault, Sample};
+use crate::{Counters, DeviceReading, HintFault, Nanos, Sample};
+
+/// The program's time and what tiering took of it, since the start of the run. A part that the host cannot
+/// measure is 0.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Spent {
+    /// Time passed.
+    pub elapsed: Nanos,
+    /// Time that the program's threads ran, summed over them.
+    pub running: Nanos,
+    /// Of that, what samples and hint faults took.
+    pub sampling: Nanos,
+    /// Time of the tiering threads for all but moves: reading samples, scanning, arming, deciding.
+    pub deciding: Nanos,
+    /// Time that moves took: of the tiering threads, and of the program's for interrupts.
+    pub moving: Nanos,
+}
 
 /// The reports that a host delivers to a policy at once.
 #[derive(Debug, Clone, Default)]
@@ -15,4 +31,6 @@ pub struct SampleBatch {
     pub lost: u64,
     /// Counters since the start of the run.
     pub counters: Counters,
+    /// What tiering has cost since the start of the run.
+    pub spent: Spent,
 }

@@ -34,6 +34,7 @@ pub fn run<H: Host, P: Policy + ?Sized>(
     policy: &mut P,
     mut watch: impl FnMut(&mut H, &P),
 ) -> Result<EngineStatistics, EngineError> {
+    policy.meet(host.offers());
     if let Some(signal) = policy.signals().missing(host.offers()).next() {
         return Err(EngineError::MissingSignal { signal, remedy: host.remedy(signal) });
     }

@@ -43,7 +43,7 @@ mod signals;
 mod units;
 
 pub use access::{Counters, HintFault, MAX_TIERS, Operation, PageId, PageSize, Sample, TierCounters, TierId};
-pub use batch::SampleBatch;
+pub use batch::{SampleBatch, Spent};
 pub use device::{DeviceReading, DeviceReport, DeviceRequest, DeviceTraffic};
 pub use engine::{EngineError, EngineStatistics, run};
 pub use histogram::{Bin, Histogram};

@@ -31,6 +31,8 @@ pub struct BlockEnd {
     pub elapsed: u64,
     /// Number of threads that ran in it.
     pub active: usize,
+    /// Time that they took, summed over them, in picoseconds.
+    pub worked: u64,
 }
 
 /// Cores, their threads and the tiers that they access.
@@ -164,13 +166,13 @@ impl Cores {
         let since = began.saturating_sub(self.slack);
         self.tiers.iter_mut().for_each(|tier| tier.settle(since, elapsed));
         self.cpu.serve(worked / self.cores, since);
-        self.wait_for_servers();
+        worked += self.wait_for_servers() * active as u64;
         self.active.clear();
-        BlockEnd { elapsed, active }
+        BlockEnd { elapsed, active, worked }
     }
 
-    /// Delays the active threads until bandwidth, cores and lock have caught up.
-    fn wait_for_servers(&mut self) {
+    /// Delays the active threads until bandwidth, cores and lock have caught up; returns for how long.
+    fn wait_for_servers(&mut self) -> u64 {
         let shared = self.cpu.late(self.now).max(self.lock.late(self.now));
         let late = self.tiers.iter().map(|tier| tier.late(self.now)).fold(shared, u64::max);
         if late > 0 {
@@ -179,6 +181,7 @@ impl Cores {
             }
             self.now += late;
         }
+        late
     }
 
     /// Returns a thread's clock in picoseconds.

@@ -23,6 +23,7 @@ mod first_touch;
 mod freqtier;
 mod hemem;
 mod hybridtier;
+mod isotherm;
 mod jenga;
 mod lru;
 mod memtis;

@@ -10,7 +10,7 @@ use isotherm_core::{Policy, names};
 use crate::replacement::adapter::Tiered;
 pub use crate::setup::{Build, BuildError, Setup};
 use crate::{
-    alto, colloid, first_touch, freqtier, hemem, hybridtier, jenga, lru, memtis, multi_clock, nbt, neomem,
+    alto, colloid, first_touch, freqtier, hemem, hybridtier, isotherm, jenga, lru, memtis, multi_clock, nbt, neomem,
     nomad, pact, pmu_sampling, pte_scan, replacement, tpp,
 };
 
@@ -23,6 +23,8 @@ pub enum Bound {
     AllSlow,
     /// Each interval's best placement, known in advance, moved for free.
     Oracle,
+    /// The same oracle with first touch to start from, which pays for its moves.
+    PayingOracle,
     /// Objects placed once, by a profile of the run itself: computed, because it needs the run before.
     Soar,
     /// MIN with bypass over pages: the most hits that any placement can have.
@@ -36,6 +38,7 @@ impl Bound {
             Self::AllFast => "all-fast",
             Self::AllSlow => "all-slow",
             Self::Oracle => "oracle",
+            Self::PayingOracle => "paying-oracle",
             Self::Soar => "soar",
             Self::Belady => "belady",
         }
@@ -197,6 +200,12 @@ pub static ALL: &[Entry] = &[
         .paper("Linux' default placement")
         .help("Pages stay where they were allocated: in the fast tier while it has room.")
         .proved_on(Hosts::LIVE),
+    Entry::policy("isotherm", "Isotherm", &[], |p, s| boxed(isotherm::Isotherm::new(p, s)))
+        .paper("ours: docs/papers/isotherm.md")
+        .help(
+            "Moves a page only when what it will save exceeds the measured cost, keeps books of both, and \
+             samples and moves no more than its proved savings pay for. It has no parameters.",
+        ),
     entry!("lru", "LRU", lru::Lru, lru::Settings)
         .paper("textbook; here over sampled accesses")
         .help("Promotes every sampled page and demotes the least recently sampled ones.")
@@ -321,6 +330,8 @@ pub static ALL: &[Entry] = &[
     Entry::bound(Bound::AllSlow, "All slow", "bound").help("Everything in the slowest tier."),
     Entry::bound(Bound::Oracle, "Interval oracle", "bound")
         .help("The best placement of each interval, known in advance and moved for free."),
+    Entry::bound(Bound::PayingOracle, "Paying oracle", "bound, which a policy can beat")
+        .help("Knows each interval's accesses in advance, and moves what pays for the move at its full cost."),
     Entry::bound(Bound::Belady, "Belady's MIN with bypass", "Belady 1966; bound")
         .help("The most hits that any placement can have, moving a page at each access."),
 ];
@@ -384,6 +395,7 @@ mod tests {
             "freqtier",
             "hemem",
             "hybridtier",
+            "isotherm",
             "jenga",
             "lru",
             "memtis",
@@ -394,6 +406,7 @@ mod tests {
             "nomad",
             "oracle",
             "pact",
+            "paying-oracle",
             "pmu-sampling",
             "pte-scan",
             "soar",
@@ -449,7 +462,7 @@ mod tests {
         assert!([DEFAULT, BASELINE].iter().all(|name| find(name).is_ok()));
         let limits: Vec<_> =
             bounds().filter(|(_, bound)| bound.is_limit()).map(|(entry, _)| entry.name).collect();
-        assert_eq!(limits, ["all-fast", "all-slow", "oracle", "belady"]);
+        assert_eq!(limits, ["all-fast", "all-slow", "oracle", "paying-oracle", "belady"]);
         for (entry, name) in ALL.iter().filter_map(|entry| Some((entry, entry.calibrated?))) {
             assert!(entry.specs.iter().any(|spec| spec.name == name), "{}.{name}", entry.name);
         }

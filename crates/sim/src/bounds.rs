@@ -52,6 +52,11 @@ impl IntervalRanks {
         Self { length, loads_only, intervals: stream.accesses.chunks(length).map(rank).collect() }
     }
 
+    /// Returns an interval's accesses.
+    pub(crate) fn length(&self) -> usize {
+        self.length
+    }
+
     /// Returns the oracle's hits of each of the first `rounds` rounds, in pieces of `resolution` accesses,
     /// which divides the interval's length.
     pub(crate) fn hits(

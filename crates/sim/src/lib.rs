@@ -45,6 +45,7 @@ mod pace;
 mod page_state;
 mod page_table;
 mod page_walk;
+mod paying_oracle;
 mod processor;
 mod replay;
 mod result;

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use isotherm_core::{Bytes, Counters, Nanos, Operation, PageId, PageSize, Sample, TierId};
+use isotherm_core::{Bytes, Counters, Nanos, Operation, PageId, PageSize, Sample, Spent, TierId};
 use isotherm_machine::{BLOCK, BlockEnd, Cores, Footprint, MAX_TIERS, Profile, Tier};
 
 use crate::device::Devices;
@@ -22,6 +22,8 @@ pub(crate) struct Processor<'a, L> {
     pub(crate) locator: L,
     pub(crate) sampler: Sampler,
     pub(crate) charges: Charges,
+    /// Time that the program's threads ran, summed over them, in picoseconds.
+    running: u128,
     pub(crate) faults: Faults,
     /// Profiling devices, from the policy's first request on.
     pub(crate) devices: Option<Devices>,
@@ -60,6 +62,7 @@ impl<'a, L: Locator> Processor<'a, L> {
             locator,
             sampler,
             charges: Charges::default(),
+            running: 0,
             faults: Faults::default(),
             devices: None,
             intervals: Vec::new(),
@@ -92,6 +95,18 @@ impl<'a, L: Locator> Processor<'a, L> {
         Nanos(self.cores.now() / 1000)
     }
 
+    /// Returns the program's time since the start, and what tiering took of it.
+    pub(crate) fn spent(&self) -> Spent {
+        let charges = &self.charges;
+        Spent {
+            elapsed: self.now(),
+            running: Nanos((self.running / 1000) as u64),
+            sampling: charges.sampling + charges.faulting,
+            deciding: charges.draining + charges.tracking + charges.scanning + charges.arming,
+            moving: charges.moving + charges.reclaiming + charges.shootdowns,
+        }
+    }
+
     /// Returns the counts since the start, without those of moves.
     pub(crate) fn counted(&self) -> Counted {
         let tiers = &self.cores.tiers;
@@ -111,6 +126,11 @@ impl<'a, L: Locator> Processor<'a, L> {
     /// Returns the accesses so far that the fast tier served.
     pub(crate) fn hits(&self) -> u64 {
         self.cores.tiers[0].loads() + self.cores.tiers[0].stores()
+    }
+
+    /// Returns the number of the next access.
+    pub(crate) fn position(&self) -> usize {
+        self.next
     }
 
     pub(crate) fn ended(&self) -> bool {
@@ -235,7 +255,8 @@ impl<'a, L: Locator> Processor<'a, L> {
     }
 
     fn end_block(&mut self, before: [u64; MAX_TIERS]) {
-        let BlockEnd { elapsed, active } = self.cores.end_block();
+        let BlockEnd { elapsed, active, worked } = self.cores.end_block();
+        self.running += u128::from(worked);
         if let Some(devices) = &mut self.devices {
             devices.settle(self.cores.now());
         }

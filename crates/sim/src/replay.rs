@@ -99,7 +99,7 @@ impl<'a> Replay<'a> {
     }
 
     /// Starts to count rounds, with a policy's slowest control loop.
-    fn rounds(&self, control_loop: Option<Nanos>) -> Option<Rounds> {
+    pub(crate) fn rounds(&self, control_loop: Option<Nanos>) -> Option<Rounds> {
         self.long.map(|long| Rounds::new(long, self.stream.pages.len(), control_loop))
     }
 
@@ -139,7 +139,7 @@ impl<'a> Replay<'a> {
     }
 
     /// Returns the tiers' sizes: the fast one as asked, the last for all pages, the others by the profile.
-    fn capacities(&self, fast: Pages) -> Vec<u64> {
+    pub(crate) fn capacities(&self, fast: Pages) -> Vec<u64> {
         let pages = self.stream.pages.len() as u64;
         let shift = self.stream.page_size.shift();
         let tiers = &self.profile.tiers;

@@ -102,7 +102,7 @@ impl<'a> SimHost<'a> {
         self.processor.sampler.waiting() + self.processor.faults.waiting()
     }
 
-    fn run_block(&mut self) -> bool {
+    pub(crate) fn run_block(&mut self) -> bool {
         let running = self.processor.run_block();
         self.note_intervals();
         if running && self.processor.ended() {
@@ -302,6 +302,7 @@ impl Host for SimHost<'_> {
         batch.lost = drained.lost;
         self.samples += batch.samples.len() as u64;
         self.processor.cores.counters(&mut batch.counters);
+        batch.spent = self.processor.spent();
         self.last_delivery = self.processor.now();
         let samples = Nanos(self.costs.drain_sample.0 * drained.read as u64);
         self.charge(|charges| &mut charges.draining, samples + reading.unwrap_or_default());

@@ -1,0 +1,250 @@
+//! The books: what tiering has cost by the host's measurement, and what it has saved by samples of pages that
+//! are not where they were first. All in time of the program: of `n` running threads, one that loses a
+//! nanosecond delays the program by an `n`-th of it.
+
+use isotherm_core::{Nanos, Sample, SampleBatch, Spent, TierId};
+
+/// Share of the program's time that may be lost without proof of a saving.
+const TRUST: f64 = 0.005;
+/// Share of the proved savings that may be spent: the rest covers costs that no host can measure.
+const REINVESTED: f64 = 0.25;
+/// Weight of what is known against what an entry adds.
+const MEMORY: f64 = 0.75;
+/// Accesses from which on their slow share counts.
+const LEAST_ACCESSES: f64 = 1000.0;
+/// A change of that share that wakes: in standard deviations, and beside them.
+const UNUSUAL: f64 = 4.0;
+const LEAST_CHANGE: f64 = 0.02;
+
+/// A mean in which old events count ever less.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Mean {
+    sum: f64,
+    events: f64,
+}
+
+impl Mean {
+    fn add(&mut self, sum: f64, events: f64) {
+        if events > 0.0 {
+            self.sum = self.sum * MEMORY + sum;
+            self.events = self.events * MEMORY + events;
+        }
+    }
+
+    /// Returns the mean; `None` before the first event.
+    pub(crate) fn get(&self) -> Option<f64> {
+        (self.events > 0.0).then(|| self.sum / self.events)
+    }
+}
+
+/// Costs, savings and prices, in nanoseconds.
+#[derive(Debug)]
+pub(crate) struct Books {
+    spent: Spent,
+    counters: Vec<(u64, u64)>,
+    /// Share of the program's time that a thread's is.
+    part: f64,
+    passed: f64,
+    cost: f64,
+    looking: f64,
+    /// Saved so far, less what displaced pages lost.
+    pub(crate) saved: f64,
+    /// A sample's price, of its thread.
+    pub(crate) sample: Mean,
+    /// A moved page's price, of the program.
+    pub(crate) page_move: Mean,
+    /// A thread's time per access.
+    access: Mean,
+    /// Stall of a slow access.
+    stall: Mean,
+    latency: [Mean; 2],
+    /// What a count stands for, and the fraction of one that is left over.
+    unit: f64,
+    rest: f64,
+    /// The share of slow accesses: its mean and variance.
+    slow: (f64, f64),
+    changed: bool,
+    /// Sums that wait for the entry's end.
+    moved: f64,
+    latencies: [(f64, f64); 2],
+    worths: (f64, f64),
+    /// Sum of worths over sum of their squares.
+    worth: Mean,
+}
+
+impl Default for Books {
+    fn default() -> Self {
+        Self {
+            spent: Spent::default(),
+            counters: Vec::new(),
+            part: 1.0,
+            passed: 0.0,
+            cost: 0.0,
+            looking: 0.0,
+            saved: 0.0,
+            sample: Mean::default(),
+            page_move: Mean::default(),
+            access: Mean::default(),
+            stall: Mean::default(),
+            latency: [Mean::default(); 2],
+            unit: 0.0,
+            slow: (0.0, 0.0),
+            changed: false,
+            rest: 0.0,
+            moved: 0.0,
+            latencies: [(0.0, 0.0); 2],
+            worths: (0.0, 0.0),
+            worth: Mean::default(),
+        }
+    }
+}
+
+impl Books {
+    /// Begins an entry with the host's measurements.
+    pub(crate) fn begin(&mut self, batch: &SampleBatch) {
+        let (spent, counters) = (&batch.spent, &batch.counters);
+        let before = std::mem::replace(&mut self.spent, *spent);
+        let since = |part: fn(&Spent) -> Nanos| (part(spent) - part(&before)).0 as f64;
+        self.passed = since(|spent| spent.elapsed);
+        let running = since(|spent| spent.running);
+        if running > 0.0 && self.passed > 0.0 {
+            self.part = (self.passed / running).min(1.0);
+        }
+        let (sampling, moving) = (since(|spent| spent.sampling), since(|spent| spent.moving));
+        let looking = (sampling + since(|spent| spent.deciding)) * self.part;
+        self.looking += looking;
+        self.cost += looking + moving * self.part;
+        self.page_move.add(moving * self.part, std::mem::take(&mut self.moved));
+        self.counters.resize(counters.tiers.len(), (0, 0));
+        let (mut stall, mut slow, mut all) = (0.0, 0.0, 0.0);
+        for (index, (tier, before)) in counters.tiers.iter().zip(&mut self.counters).enumerate() {
+            let misses = (tier.load_misses - before.0) as f64;
+            all += misses;
+            if index > 0 {
+                stall += (tier.stall.0 - before.1) as f64;
+                slow += misses;
+            }
+            *before = (tier.load_misses, tier.stall.0);
+        }
+        self.stall.add(stall, slow);
+        if all >= LEAST_ACCESSES {
+            self.watch(slow / all);
+        }
+        if counters.tiers.is_empty() {
+            all = batch.samples.iter().map(|sample| f64::from(sample.weight)).sum();
+        }
+        self.access.add(running, all);
+        self.sample.add(sampling, batch.samples.len() as f64 + batch.lost as f64);
+    }
+
+    /// Compares the share of slow accesses with what it was.
+    fn watch(&mut self, share: f64) {
+        let (mean, variance) = &mut self.slow;
+        let distance = share - *mean;
+        self.changed |= distance.abs() > UNUSUAL * variance.sqrt() + LEAST_CHANGE;
+        *variance += (distance * distance - *variance) / 16.0;
+        *mean += distance / 4.0;
+    }
+
+    /// Returns whether the share of slow accesses has changed by more than it usually does, since last asked.
+    pub(crate) fn changed(&mut self) -> bool {
+        std::mem::take(&mut self.changed)
+    }
+
+    /// Notes a sample; `displaced`: whether its page is not where it was first. Returns how often it counts.
+    pub(crate) fn note(&mut self, sample: &Sample, displaced: bool) -> u16 {
+        let (slow, weight) = (sample.tier != TierId::FAST, f64::from(sample.weight));
+        if sample.latency > 0 {
+            let (sum, count) = &mut self.latencies[usize::from(slow)];
+            *sum += f64::from(sample.latency);
+            *count += 1.0;
+        }
+        let worth = self.stall() * self.part;
+        self.worths.0 += worth;
+        self.worths.1 += worth * worth;
+        if displaced {
+            self.saved += if slow { -weight } else { weight } * worth * self.saving();
+        }
+        if self.unit == 0.0 {
+            return 0;
+        }
+        self.rest += worth / self.unit;
+        let counts = self.rest.floor().min(1000.0);
+        self.rest -= counts;
+        counts as u16
+    }
+
+    /// Ends the entry. Returns the time that it covers, and what a count stood for in it.
+    pub(crate) fn end(&mut self) -> (f64, f64) {
+        for (mean, sum) in self.latency.iter_mut().zip(&mut self.latencies) {
+            let (sum, count) = std::mem::take(sum);
+            mean.add(sum, count);
+        }
+        let unit = self.unit;
+        self.settle_unit();
+        (self.passed, unit)
+    }
+
+    /// Sets what a count stands for from now on, so that counts vary as by chance: a sum of independent worths has the
+    /// variance of their squares' sum, and in this unit that is the sum itself (Poisson).
+    fn settle_unit(&mut self) {
+        let (sum, squares) = std::mem::take(&mut self.worths);
+        self.worth.add(squares, sum);
+        if let Some(unit) = self.worth.get().filter(|&unit| unit > 0.0) {
+            self.unit = unit;
+        }
+    }
+
+    /// Returns the stall of a slow access: the counters' mean, or else its latency, of which the program cannot
+    /// have waited longer than it ran.
+    fn stall(&self) -> f64 {
+        match (self.stall.get(), self.latency[1].get()) {
+            (Some(stall), _) if stall > 0.0 => stall,
+            (_, Some(latency)) => latency.min(self.access.get().unwrap_or(latency)),
+            _ => 0.0,
+        }
+    }
+
+    /// Returns the share of a slow access's stall that the fast tier saves.
+    pub(crate) fn saving(&self) -> f64 {
+        match self.latency.map(|latency| latency.get()) {
+            [Some(fast), Some(slow)] => 1.0 - fast / slow,
+            _ => 0.0,
+        }
+    }
+
+    /// Returns what a count stands for.
+    pub(crate) fn unit(&self) -> f64 {
+        self.unit
+    }
+
+    /// Returns a thread's time per access.
+    pub(crate) fn pace(&self) -> Option<f64> {
+        self.access.get()
+    }
+
+    /// Returns how long the program ran.
+    pub(crate) fn elapsed(&self) -> f64 {
+        self.spent.elapsed.0 as f64
+    }
+
+    pub(crate) fn spent(&self) -> f64 {
+        self.cost
+    }
+
+    /// Returns what looking at the program has cost, without moves.
+    pub(crate) fn looking(&self) -> f64 {
+        self.looking
+    }
+
+    /// Notes pages that were moved.
+    pub(crate) fn note_moves(&mut self, pages: usize) {
+        self.moved += pages as f64;
+    }
+
+    /// Returns what may be spent now.
+    pub(crate) fn allowance(&self) -> f64 {
+        let kept = if self.saved > 0.0 { REINVESTED } else { 1.0 };
+        TRUST * self.elapsed() + kept * self.saved - self.cost
+    }
+}

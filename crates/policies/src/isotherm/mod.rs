@@ -1,0 +1,239 @@
+//! Isotherm's own policy: moves a page when it will pay, and proves while it runs that it does.
+//!
+//! # Source
+//! Ours; docs/papers/isotherm.md has the mathematics. It has no parameters: costs and latencies are what the
+//! host measures, and times follow from them.
+//!
+//! ```text
+//! each batch:  books: costs, prices of a sample and a move, gain of a fast access, savings by samples of
+//!              displaced pages
+//!              each sample: both memories predict it, then count it
+//! each epoch:  counts age; the memory that predicted better leads; variance is analysed by region
+//!              swap slow and fast pages, most different first, while
+//!                  (rate up - rate down - error) x gain x stay > price of a swap,  within the allowance
+//!              sampling: denser if it paid, rarer if it did not
+//! between:     the counters wake it when the share of slow accesses changes
+//! ```
+
+mod books;
+mod rates;
+mod swaps;
+
+use self::books::Books;
+use self::rates::Rates;
+use self::swaps::{Cut, Swaps};
+use crate::prelude::*;
+use crate::support::SAMPLE_BYTES;
+
+/// Samples of an epoch: one for so many pages, so that deciding costs less than sampling.
+const PAGES_PER_SAMPLE: usize = 4;
+const LEAST_BATCH: usize = 64;
+/// The period of the first samples, which tell the price of one.
+const FIRST_PERIOD: u64 = 10_007;
+/// Overheads of sampling: at first, at least, and at most.
+const FIRST: f64 = 0.0025;
+const LEAST: f64 = 0.0001;
+const MOST: f64 = 0.03;
+/// Share of the savings that sampling may take.
+const OF_SAVINGS: f64 = 0.2;
+/// Swaps from whose time the price is learned.
+const TRIAL: u32 = 32;
+/// Times between two looks: a share of the time so far, at least and at most.
+const LOOK: (u64, Nanos, Nanos) = (8, Nanos(100_000), Nanos(100_000_000));
+/// Pages moved up after as many were moved down.
+const CHUNK: usize = 512;
+
+#[derive(Debug)]
+pub(crate) struct Isotherm {
+    books: Books,
+    rates: Rates,
+    /// Share of the program's time that sampling may take.
+    overhead: f64,
+    period: u64,
+    /// Samples since the last epoch, and since it woke.
+    fresh: usize,
+    evidence: usize,
+    /// What looking had cost then, and what had been saved, and when.
+    before: (f64, f64, f64),
+    /// Savings as a share of the program's time, recently.
+    saving: f64,
+    work: Work,
+}
+
+impl Isotherm {
+    pub(crate) fn new(_: &Parameters, setup: &Setup) -> Self {
+        Self {
+            books: Books::default(),
+            rates: Rates::new(setup.pages),
+            overhead: FIRST,
+            period: FIRST_PERIOD,
+            fresh: 0,
+            evidence: 0,
+            before: (0.0, 0.0, 0.0),
+            saving: 0.0,
+            work: Work::default(),
+        }
+    }
+
+    fn batch(&self) -> usize {
+        (self.rates.pages() / PAGES_PER_SAMPLE).max(LEAST_BATCH)
+    }
+
+    /// Returns the time for which pages are expected to keep their rates: as long as the leading memory looks
+    /// back, and no longer than the program ran.
+    fn stay(&self) -> f64 {
+        self.rates.memory_time().min(self.books.elapsed())
+    }
+
+    /// Ends an epoch: plans the swaps that pay.
+    fn decide(&mut self, view: &dyn View, plan: &mut Plan) {
+        self.rates.age();
+        let (pages, gain, stay) = (self.rates.pages(), self.books.saving(), self.stay());
+        self.work.swept += self.rates.bytes() as u64;
+        self.work.operations += 12 * pages as u64;
+        let price = self.books.page_move.get();
+        let afforded = price.map_or(f64::from(TRIAL), |price| self.books.allowance() / (2.0 * price));
+        let value = gain * stay / self.rates.exposure();
+        let mut earned = 0.0;
+        if value > 0.0 && afforded >= 1.0 {
+            let margin = 2.0 * price.unwrap_or(0.0) / value;
+            let mut swaps = Swaps::new();
+            self.each_page(view, |_, rate, fast| swaps.add(rate, fast));
+            let free = view.free(TierId::FAST).0.saturating_sub(view.capacity(TierId::FAST).0 / 1000);
+            let cut = swaps.cut(free as u32, margin, afforded as u32);
+            earned = cut.gain * value - f64::from(cut.promoted) * 2.0 * price.unwrap_or(0.0);
+            if cut.promoted > 0 {
+                self.swap(cut, view, plan);
+            }
+        }
+        let (looking, saved, running) = (self.books.looking(), self.books.saved, self.books.elapsed());
+        let passed = (running - self.before.2).max(1.0);
+        self.saving += ((saved - self.before.1) / passed - self.saving) / 4.0;
+        let cost = looking - self.before.0;
+        if earned > 4.0 * cost {
+            self.overhead *= 2.0;
+        } else if earned < cost && self.evidence > 2 * pages {
+            self.overhead /= 1.5;
+        }
+        self.before = (looking, saved, running);
+    }
+
+    /// Calls `each` with every mapped page's rate and whether it is fast.
+    fn each_page(&self, view: &dyn View, mut each: impl FnMut(PageId, rates::Rate, bool)) {
+        const STEP: usize = 64;
+        let mut tiers = [None; STEP];
+        let mut pages = [PageId(0); STEP];
+        for first in (0..self.rates.pages()).step_by(STEP) {
+            let count = STEP.min(self.rates.pages() - first);
+            pages.iter_mut().enumerate().for_each(|(index, page)| *page = PageId((first + index) as u32));
+            view.tiers_of(&pages[..count], &mut tiers[..count]);
+            for (&page, tier) in pages[..count].iter().zip(tiers) {
+                if let Some(tier) = tier {
+                    each(page, self.rates.rate(page), tier == TierId::FAST);
+                }
+            }
+        }
+    }
+
+    fn swap(&mut self, mut cut: Cut, view: &dyn View, plan: &mut Plan) {
+        let (mut up, mut down) = (Vec::new(), Vec::new());
+        self.each_page(view, |page, rate, fast| {
+            if cut.takes(rate, fast) {
+                if fast { down.push(page) } else { up.push(page) }
+            }
+        });
+        let to = |to| move |&page: &PageId| Move { page, to };
+        // Free room first, then room that was made.
+        let ahead = up.len().saturating_sub(down.len());
+        plan.moves.extend(up[..ahead].iter().map(to(TierId::FAST)));
+        for (up, down) in up[ahead..].chunks(CHUNK).zip(down.chunks(CHUNK)) {
+            plan.moves.extend(down.iter().map(to(TierId::FAST.slower())));
+            plan.moves.extend(up.iter().map(to(TierId::FAST)));
+        }
+        self.work.operations += 6 * self.rates.pages() as u64;
+    }
+
+    /// Returns the sampling that the overhead allows.
+    fn resample(&mut self, now: Nanos) -> Sampling {
+        let most = (2.0 * FIRST + OF_SAVINGS * self.saving.max(0.0)).min(MOST);
+        self.overhead = self.overhead.clamp(LEAST, most);
+        let allowed = if self.books.allowance() > 0.0 { self.overhead } else { LEAST };
+        if let (Some(sample), Some(pace)) = (self.books.sample.get(), self.books.pace()) {
+            let period = (sample / (allowed * pace)).clamp(1.0, 1e9);
+            // A new period begins all countdowns anew.
+            if !(0.8..1.25).contains(&(period / self.period as f64)) {
+                self.period = period as u64;
+            }
+        }
+        let (share, least, most) = LOOK;
+        let tick = Nanos(now.0 / share).clamp(least, most);
+        Sampling::loads(SamplingRate::Period(self.period.max(1)), SamplingScope::AllTiers, self.batch(), tick)
+    }
+}
+
+impl Policy for Isotherm {
+    fn signals(&self) -> Signals {
+        Signals::NONE.with(Signal::LoadSamples)
+    }
+
+    fn sampling(&self) -> Sampling {
+        let rate = SamplingRate::Period(FIRST_PERIOD);
+        Sampling::loads(rate, SamplingScope::AllTiers, self.batch(), LOOK.1)
+    }
+
+    fn observe(&mut self, batch: &SampleBatch, view: &mut dyn View) {
+        self.rates.grow(view.pages());
+        self.books.begin(batch);
+        for sample in batch.samples.iter().filter(|sample| sample.operation == Operation::Load) {
+            let counts = self.books.note(sample, self.rates.displaced(sample.page));
+            self.rates.count(sample.page, counts);
+        }
+        let samples = batch.samples.len();
+        let (passed, unit) = self.books.end();
+        if unit > 0.0 {
+            self.rates.expose(passed, self.period as f64 * unit);
+        }
+        self.fresh += samples;
+        self.evidence += samples;
+        self.work.touches += 4 * samples as u64;
+        self.work.operations += 40 * samples as u64;
+    }
+
+    fn step(&mut self, now: Nanos, view: &mut dyn View, plan: &mut Plan) {
+        if self.fresh >= self.batch() && view.tiers() > 1 {
+            self.fresh = 0;
+            self.decide(view, plan);
+        }
+        if self.books.changed() && self.overhead < FIRST {
+            (self.overhead, self.evidence) = (FIRST, 0);
+        }
+        plan.sampling = Some(self.resample(now));
+        plan.work = self.work.take();
+    }
+
+    fn settle(&mut self, plan: &Plan, outcome: &Outcome, _view: &mut dyn View) {
+        let moved = plan.moves.iter().zip(&outcome.moves).filter(|(_, status)| **status == MoveStatus::Moved);
+        let mut count = 0;
+        for (step, _) in moved {
+            self.rates.displace(step.page);
+            count += 1;
+        }
+        self.books.note_moves(count);
+    }
+
+    fn metadata(&self) -> Bytes {
+        Bytes((self.rates.bytes() + size_of::<Swaps>()) as u64 + SAMPLE_BYTES)
+    }
+
+    fn gauges(&self, gauges: &mut Vec<Gauge>) {
+        let share = 100.0 / self.books.elapsed().max(1.0);
+        let values = [
+            ("saved-percent", self.books.saved * share),
+            ("spent-percent", self.books.spent() * share),
+            ("sampling-percent", self.overhead * 100.0),
+            ("samples-per-page", self.rates.half_life() / self.rates.pages().max(1) as f64),
+            ("worth-ns", self.books.unit()),
+        ];
+        gauges.extend(values.map(|(name, value)| Gauge { name, value }));
+    }
+}

@@ -1,0 +1,267 @@
+//! Page rates from few samples: two memories of counts, each shrunk to its neighbourhood.
+
+use isotherm_core::PageId;
+
+/// Pages of a neighbourhood: 2 MiB of base pages.
+const REGION: usize = 512;
+/// Pages of a block, the smaller neighbourhood: 32 bytes of counts, half a cache line.
+const BLOCK: usize = 16;
+/// The long memory's half-life over the short one's.
+const RATIO: f64 = 8.0;
+/// Share of a prediction that is uniform, so that no sample is impossible.
+const UNIFORM: f64 = 0.01;
+/// A count's top bit in the long memory: the page is not where it was first.
+const DISPLACED: u16 = 1 << 15;
+const MOST: u16 = DISPLACED - 1;
+
+/// A page's rate in samples of the leading memory: its expectation, and the variance of that.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Rate {
+    pub(crate) mean: f64,
+    pub(crate) variance: f64,
+}
+
+/// The mean of a neighbourhood, and how far the parts of it differ by more than chance.
+#[derive(Debug, Clone, Copy, Default)]
+struct Region {
+    mean: f32,
+    /// Weight of a block's own mean against the region's, 0 to 1.
+    block: f32,
+    /// Weight of a page's own count against its block's, 0 to 1.
+    page: f32,
+    /// Variance of a block's mean.
+    noise: f32,
+}
+
+/// Counts that halve each time that so many samples have come.
+#[derive(Debug)]
+struct Memory {
+    counts: Vec<u16>,
+    regions: Vec<Region>,
+    /// Sum of all counts.
+    total: f64,
+    /// Time behind the counts, and the same over what a count stands for.
+    time: f64,
+    exposure: f64,
+    /// Samples since the counts were halved last.
+    fresh: f64,
+}
+
+/// Counts of all pages.
+#[derive(Debug)]
+pub(crate) struct Rates {
+    /// Short and long.
+    memories: [Memory; 2],
+    leader: usize,
+    /// Half-life of the short memory in samples.
+    half_life: f64,
+    /// How much better the short memory has predicted samples, in nats; forgotten with the short half-life.
+    lead: f64,
+    halvings: u16,
+}
+
+impl Region {
+    /// Analyses the variance of a region's counts: what exceeds chance is a difference between pages of a
+    /// block, or between blocks (Buehlmann's credibility, in two stages).
+    fn of(counts: &[u16]) -> Self {
+        let value = |&count: &u16| f64::from(count & MOST);
+        let pages = counts.len() as f64;
+        let mean = counts.iter().map(value).sum::<f64>() / pages;
+        if mean == 0.0 {
+            return Self::default();
+        }
+        let (mut within, mut between, mut blocks) = (0.0, 0.0, 0.0);
+        for block in counts.chunks(BLOCK) {
+            let size = block.len() as f64;
+            let (sum, squares) = block
+                .iter()
+                .map(value)
+                .fold((0.0, 0.0), |(sum, squares), count| (sum + count, squares + count * count));
+            within += squares - sum * sum / size;
+            between += size * (sum / size - mean).powi(2);
+            blocks += 1.0;
+        }
+        // Chance alone gives a count of expectation m a variance of m (Poisson).
+        let within = (within / (pages - blocks).max(1.0)).max(mean);
+        let between = (between / f64::max(blocks - 1.0, 1.0)).max(within);
+        let page = 1.0 - mean / within;
+        let block = 1.0 - within / between;
+        let noise = within * blocks / pages;
+        Self { mean: mean as f32, block: block as f32, page: page as f32, noise: noise as f32 }
+    }
+}
+
+impl Memory {
+    fn new(pages: usize) -> Self {
+        Self {
+            counts: vec![0; pages],
+            regions: vec![Region::default(); pages.div_ceil(REGION)],
+            total: 0.0,
+            time: 0.0,
+            exposure: 0.0,
+            fresh: 0.0,
+        }
+    }
+
+    fn grow(&mut self, pages: usize) {
+        self.counts.resize(pages, 0);
+        self.regions.resize(pages.div_ceil(REGION), Region::default());
+    }
+
+    #[inline]
+    fn rate(&self, page: usize) -> Rate {
+        let block = page / BLOCK * BLOCK;
+        let counts = &self.counts[block..(block + BLOCK).min(self.counts.len())];
+        let sum: u32 = counts.iter().map(|&count| u32::from(count & MOST)).sum();
+        let region = &self.regions[page / REGION];
+        let (own, shared) = (f64::from(region.page), f64::from(region.block));
+        let around = f64::from(region.mean)
+            + shared * (f64::from(sum) / counts.len() as f64 - f64::from(region.mean));
+        let mean = around + own * (f64::from(self.counts[page] & MOST) - around);
+        let variance = own * mean + (1.0 - own).powi(2) * shared * f64::from(region.noise);
+        Rate { mean, variance }
+    }
+
+    /// Returns the share of all samples that it expects of a page.
+    fn prediction(&self, page: usize) -> f64 {
+        let uniform = UNIFORM / self.counts.len() as f64;
+        if self.total == 0.0 {
+            return uniform / UNIFORM;
+        }
+        (1.0 - UNIFORM) * self.rate(page).mean / self.total + uniform
+    }
+
+    fn count(&mut self, page: usize, times: u16) {
+        let region = &mut self.regions[page / REGION];
+        let size = REGION.min(self.counts.len() - page / REGION * REGION);
+        let count = &mut self.counts[page];
+        let times = times.min(MOST - (*count & MOST));
+        *count += times;
+        region.mean += f32::from(times) / size as f32;
+        self.total += f64::from(times);
+        self.fresh += f64::from(times);
+    }
+
+    /// Halves all counts; what does not divide is rounded up or down by turns.
+    fn halve(&mut self, turn: u16) {
+        self.total = 0.0;
+        for (page, count) in self.counts.iter_mut().enumerate() {
+            let value = *count & MOST;
+            let halved = (value + (value & 1 & (page as u16 ^ turn))) >> 1;
+            *count = *count & DISPLACED | halved;
+            self.total += f64::from(halved);
+        }
+        self.time /= 2.0;
+        self.exposure /= 2.0;
+        self.fresh = 0.0;
+    }
+
+    fn learn(&mut self) {
+        for (region, counts) in self.regions.iter_mut().zip(self.counts.chunks(REGION)) {
+            *region = Region::of(counts);
+        }
+    }
+}
+
+impl Rates {
+    pub(crate) fn new(pages: usize) -> Self {
+        Self {
+            memories: [Memory::new(pages), Memory::new(pages)],
+            leader: 1,
+            half_life: pages.max(1) as f64 / 2.0,
+            lead: 0.0,
+            halvings: 0,
+        }
+    }
+
+    pub(crate) fn pages(&self) -> usize {
+        self.memories[0].counts.len()
+    }
+
+    pub(crate) fn grow(&mut self, pages: usize) {
+        if pages > self.pages() {
+            self.memories.iter_mut().for_each(|memory| memory.grow(pages));
+        }
+    }
+
+    /// Takes a sample in that counts so often, after both memories have said how likely it was.
+    pub(crate) fn count(&mut self, page: PageId, times: u16) {
+        if times > 0 {
+            let page = page.index();
+            let [short, long] = &mut self.memories;
+            self.lead += (short.prediction(page) / long.prediction(page)).ln() - self.lead / self.half_life;
+            short.count(page, times);
+            long.count(page, times);
+        }
+    }
+
+    /// Notes that the program was sampled for `time`, in which a count stands for `unit`.
+    pub(crate) fn expose(&mut self, time: f64, unit: f64) {
+        for memory in &mut self.memories {
+            memory.time += time;
+            memory.exposure += time / unit;
+        }
+    }
+
+    /// Lets counts age, chooses the memory that leads, and learns how neighbours differ.
+    pub(crate) fn age(&mut self) {
+        let half_lives = [self.half_life, self.half_life * RATIO];
+        for (memory, half_life) in self.memories.iter_mut().zip(half_lives) {
+            if memory.fresh >= half_life {
+                self.halvings = self.halvings.wrapping_add(1);
+                memory.halve(self.halvings);
+            }
+            memory.learn();
+        }
+        self.leader = usize::from(self.lead <= 0.0);
+        let pages = self.pages().max(1) as f64;
+        // A lead of three nats is odds of twenty to one.
+        if self.lead > 3.0 {
+            self.half_life = (self.half_life / 2f64.sqrt()).max(pages / 16.0);
+        } else if self.lead < -3.0 {
+            self.half_life *= 2f64.sqrt();
+        }
+    }
+
+    /// Returns a page's rate by the memory that leads.
+    #[inline]
+    pub(crate) fn rate(&self, page: PageId) -> Rate {
+        self.memories[self.leader].rate(page.index())
+    }
+
+    /// Returns what turns a count of the leading memory into a rate.
+    pub(crate) fn exposure(&self) -> f64 {
+        self.memories[self.leader].exposure
+    }
+
+    /// Returns the time in which the leading memory forgets half.
+    pub(crate) fn memory_time(&self) -> f64 {
+        let half_life = if self.leader == 0 { self.half_life } else { self.half_life * RATIO };
+        let Memory { time, total, .. } = self.memories[self.leader];
+        half_life * time / total.max(1.0)
+    }
+
+    /// Returns the samples behind the leading memory's counts.
+    pub(crate) fn total(&self) -> f64 {
+        self.memories[self.leader].total
+    }
+
+    pub(crate) fn half_life(&self) -> f64 {
+        self.half_life
+    }
+
+    #[inline]
+    pub(crate) fn displaced(&self, page: PageId) -> bool {
+        self.memories[1].counts[page.index()] & DISPLACED != 0
+    }
+
+    /// Notes that a page has left the fast tier or come into it.
+    pub(crate) fn displace(&mut self, page: PageId) {
+        self.memories[1].counts[page.index()] ^= DISPLACED;
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        let bytes = |memory: &Memory| size_of_val(&memory.counts[..]) + size_of_val(&memory.regions[..]);
+        self.memories.iter().map(bytes).sum()
+    }
+}

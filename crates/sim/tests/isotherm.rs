@@ -1,0 +1,117 @@
+//! Isotherm never harms: inputs written against it, each against first-touch. And it helps where it can.
+
+mod support;
+
+use isotherm_core::parameters::Scale;
+use isotherm_machine::Profile;
+use isotherm_sim::{Experiment, FastSize, INTERVALS, RunResult, simulate};
+use support::{input, numbers, stream};
+
+const PAGES: u32 = 2048;
+const ACCESSES: u32 = 1_000_000;
+const HOT: u32 = PAGES / 10;
+
+/// Replays page numbers behind a first touch of all pages in order; returns the runs of `isotherm` and
+/// `first-touch`, with a ninth of the memory fast.
+fn runs(page: impl FnMut(u32) -> u32, dependence: u8) -> [RunResult; 2] {
+    let pages = (0..PAGES).chain((0..ACCESSES).map(page));
+    let input = input(stream(pages, PAGES, 20, dependence));
+    let policy = |name| {
+        let entry = isotherm_policies::find(name).expect("a known policy");
+        (entry, entry.parameters())
+    };
+    let profile = Profile::builtin("sapphire-rapids").expect("built in");
+    let experiment = Experiment {
+        policies: vec![policy("isotherm"), policy("first-touch")],
+        sizes: vec![FastSize::parse("1:8").expect("a size")],
+        profile: &profile,
+        seed: 1,
+        scale: Scale { footprint: 1.0, time: 1.0 },
+        intervals: INTERVALS,
+        version: "test",
+    };
+    let runs = simulate(&input, &experiment, &|| ()).expect("a valid experiment").runs;
+    runs.try_into().expect("two policies")
+}
+
+/// Returns how much longer the program runs than under first-touch: 0.01 is 1 %.
+fn harm([isotherm, first_touch]: &[RunResult; 2]) -> f64 {
+    isotherm.modelled_ns.0 as f64 / first_touch.modelled_ns.0 as f64 - 1.0
+}
+
+/// Nine of ten accesses go to a hot set that is elsewhere in each phase of so many accesses.
+fn phases(length: u32) -> impl FnMut(u32) -> u32 {
+    let (mut random, sets) = (numbers(5, 1 << 30), PAGES / HOT);
+    move |index| match random() {
+        any if any % 10 == 0 => any / 10 % PAGES,
+        any => (index / length * 7 % sets) * HOT + any / 10 % HOT,
+    }
+}
+
+#[test]
+fn never_harms() {
+    let mut random = numbers(7, 1 << 30);
+    let mut uniform = move |_: u32| random() % PAGES;
+    let mut random = numbers(8, 1 << 30);
+    let mut burst = move |index: u32| (index / 40).wrapping_mul(2_654_435_761) % PAGES + random() % 2 % PAGES;
+    let mut random = numbers(9, 1 << 30);
+    let mut first_is_best = move |_: u32| if random() % 10 > 0 { random() % HOT } else { random() % PAGES };
+    let mut random = numbers(10, 1 << 30);
+    let mut decoys = move |index: u32| match random() % 10 {
+        // Pages that are hot until they have been sampled often enough to be moved.
+        0..5 => PAGES - 1 - (index / 3000 * 8 + random() % 8) % (PAGES / 2),
+        _ => random() % HOT,
+    };
+    let scan = |repeats: u32| move |index: u32| index / repeats % PAGES;
+    let alternating = |length: u32| {
+        let mut random = numbers(11, 1 << 30);
+        move |index: u32| PAGES / 2 + index / length % 2 * HOT + random() % HOT
+    };
+    let mut random = numbers(12, 1 << 30);
+    let mut sliding = move |index: u32| (index / 100 + random() % HOT) % PAGES;
+    let inputs: [(&str, &mut dyn FnMut(u32) -> u32); 16] = [
+        ("uniform", &mut uniform),
+        ("bursts", &mut |index| burst(index).min(PAGES - 1)),
+        ("first touch is best", &mut first_is_best),
+        ("decoys", &mut decoys),
+        ("scan, a line a page", &mut scan(1)),
+        ("scan, 64 lines a page", &mut scan(64)),
+        ("alternating, quickly", &mut alternating(2_000)),
+        ("alternating, slowly", &mut alternating(60_000)),
+        ("a sliding window", &mut sliding),
+        ("phases of 1,000", &mut phases(1_000)),
+        ("phases of 4,000", &mut phases(4_000)),
+        ("phases of 16,000", &mut phases(16_000)),
+        ("phases of 40,000", &mut phases(40_000)),
+        ("phases of 100,000", &mut phases(100_000)),
+        ("phases of 250,000", &mut phases(250_000)),
+        ("phases of 500,000", &mut phases(500_000)),
+    ];
+    let mut harmed = Vec::new();
+    for (name, page) in inputs {
+        for dependence in [0, 1] {
+            let runs = runs(&mut *page, dependence);
+            println!("{name}, {dependence}: {:+.2} %, {} promoted", 100.0 * harm(&runs), runs[0].promotions);
+            if harm(&runs) > 0.01 {
+                harmed.push((name, dependence, harm(&runs)));
+            }
+        }
+    }
+    assert!(harmed.is_empty(), "more than 1 % slower than first-touch: {harmed:?}");
+}
+
+#[test]
+fn a_misplaced_hot_set_is_found_and_the_books_show_it() {
+    let runs = runs(phases(u32::MAX), 1);
+    let mut random = numbers(5, 1 << 30);
+    let misplaced = self::runs(
+        move |_| if random() % 10 > 0 { PAGES - 1 - random() % HOT } else { random() % PAGES },
+        1,
+    );
+    assert!(harm(&runs).abs() < 0.01, "first touch has placed it: {}", harm(&runs));
+    assert!(harm(&misplaced) < -0.15, "{}", harm(&misplaced));
+    let gauges = &misplaced[0].timeline.last().expect("intervals").gauges;
+    let gauge = |name: &str| gauges.get(name).copied();
+    let (saved, spent) = (gauge("saved-percent"), gauge("spent-percent"));
+    assert!(saved > Some(10.0) && spent < Some(2.0), "{gauges:?}");
+}
