@@ -23,6 +23,43 @@ struct Program {
     script: &'static str,
     /// Whether it reads some of its memory repeatedly, so that better placement pays.
     has_hot_pages: bool,
+    /// Tierings under which its hit ratio in the simulator may be further than [`APART`] away, and why.
+    apart: &'static [(&'static str, Why)],
+}
+
+/// Reason for which simulator and lab differ. docs/guide/lab.md has the experiments that show each.
+#[derive(Debug, Clone, Copy)]
+enum Why {
+    /// Pages of files lie on the fast node beside the program's own.
+    Files,
+    /// Freed memory makes room in the lab.
+    Freed,
+    /// The engine learns the size of memory as it grows, and counts from 0 then.
+    Rebuilt,
+    /// Moves and the engine's work take no time in the lab.
+    Costs,
+    Unexplained,
+}
+
+impl Why {
+    fn text(self) -> &'static str {
+        match self {
+            Self::Files => {
+                "the guest's kernel keeps pages of files on the fast node, too, so that the program's own memory \
+                has less of it than in the simulator"
+            }
+            Self::Freed => {
+                "memory that the program frees makes room in the lab; in the simulator a page exists from its \
+                first miss to the end"
+            }
+            Self::Rebuilt => {
+                "the engine builds its policy again, with empty counts, whenever memory in use has doubled; \
+                the simulator knows the final size from the start"
+            }
+            Self::Costs => "moves and the engine's work take no time from the program in the lab",
+            Self::Unexplained => "unexplained",
+        }
+    }
 }
 
 const PROGRAMS: [Program; 6] = [
@@ -33,6 +70,7 @@ const PROGRAMS: [Program; 6] = [
         script: "redis-server --port 0 --unixsocket /tmp/lab-redis.sock --save '' --loglevel warning >/dev/null & \
             $BIN/ycsb /tmp/lab-redis.sock 50000 300000; status=$?; kill $!; wait; exit $status",
         has_hot_pages: true,
+        apart: &[("first-touch", Why::Files)],
     },
     Program {
         name: "sqlite3",
@@ -40,6 +78,7 @@ const PROGRAMS: [Program; 6] = [
         fast: "16M",
         script: "sqlite3 :memory: <demo/shop.sql",
         has_hot_pages: true,
+        apart: &[("hybridtier", Why::Freed), ("memtis", Why::Freed)],
     },
     Program {
         name: "python3",
@@ -47,6 +86,7 @@ const PROGRAMS: [Program; 6] = [
         fast: "24M",
         script: "/usr/bin/python3 crates/cli/tests/lab/customers.py",
         has_hot_pages: true,
+        apart: &[("first-touch", Why::Files), ("memtis", Why::Costs)],
     },
     Program {
         name: "sort",
@@ -54,6 +94,7 @@ const PROGRAMS: [Program; 6] = [
         fast: "16M",
         script: "seq -w 1 1000000 | rev | sort -S 100M --parallel=1 | cksum",
         has_hot_pages: false,
+        apart: &[("first-touch", Why::Unexplained), ("hybridtier", Why::Unexplained)],
     },
     Program {
         name: "bfs",
@@ -61,6 +102,7 @@ const PROGRAMS: [Program; 6] = [
         fast: "32M",
         script: "$BIN/native - gapbs-bfs-kron scale=18 degree=16 trials=8",
         has_hot_pages: true,
+        apart: &[("hybridtier", Why::Rebuilt), ("memtis", Why::Unexplained)],
     },
     Program {
         name: "btree",
@@ -68,6 +110,7 @@ const PROGRAMS: [Program; 6] = [
         fast: "24M",
         script: "$BIN/native - btree footprint=64M operations=500k",
         has_hot_pages: true,
+        apart: &[],
     },
 ];
 /// First touch and the policies compared with it, by the simulator's names.
@@ -77,6 +120,8 @@ const HEADER: &str = "| program | memory | fast | first touch | FreqTier | Hybri
 /// Start of the comparison: a program may begin with more of the fast node than its limit, until the engine
 /// enforces it.
 const SECOND_HALF: f64 = 0.5;
+/// Largest distance of the simulator's hit ratio from the lab's.
+const APART: f64 = 0.03;
 
 /// Pages moved, and the hit ratio over the second half of the misses.
 struct Outcome {
@@ -153,8 +198,8 @@ fn script(program: &Program) -> String {
     program.script.replace("$BIN", bin.to_str().expect("UTF-8"))
 }
 
-/// Runs a program outside, in guests and in the simulator; returns its line of the table.
-fn check(lab: &Lab, program: &Program, tierings: &[&str]) -> String {
+/// Runs a program outside, in guests and in the simulator; returns its line of the table, and what is wrong.
+fn check(lab: &Lab, program: &Program, tierings: &[&str]) -> (String, Vec<String>) {
     let native = ok(Command::new("sh").args(["-c", &script(program)]).current_dir(root()));
     assert!(!native.is_empty());
     let rows: Vec<Row> = tierings.iter().map(|tiering| run(lab, program, tiering, &native)).collect();
@@ -168,22 +213,32 @@ fn check(lab: &Lab, program: &Program, tierings: &[&str]) -> String {
         let _ = write!(line, " {} ({}) |", lab.moved, simulated.moved);
     }
     eprintln!("{line}");
-    assert_eq!(first_touch.lab.moved, 0, "nothing moves under first touch");
-    for row in ours {
-        // It begins with more fast memory than its limit.
-        assert!(row.lab.moved > 0, "{line}: {}", row.engine);
+    let mut wrong = Vec::new();
+    let mut demand = |holds: bool, what: &str, tiering: &str| {
+        if !holds {
+            wrong.push(format!("{} under {tiering}: {what}: {line}", program.name));
+        }
+    };
+    demand(first_touch.lab.moved == 0, "pages moved", tierings[0]);
+    for (row, tiering) in ours.iter().zip(&tierings[1..]) {
+        demand(row.lab.moved > 0, &format!("nothing moved ({})", row.engine), tiering);
+        let better = row.lab.hit_ratio > first_touch.lab.hit_ratio;
+        demand(better || !program.has_hot_pages, "no better than first touch", tiering);
     }
-    for row in ours.iter().filter(|_| program.has_hot_pages) {
-        assert!(row.lab.hit_ratio > first_touch.lab.hit_ratio, "{line}");
+    for ((row, simulated), tiering) in rows.iter().zip(&simulated).zip(tierings) {
+        let near = (row.lab.hit_ratio - simulated.hit_ratio).abs() <= APART;
+        let excused = program.apart.iter().any(|(named, _)| named == tiering);
+        demand(near || excused, "the simulator says something else", tiering);
     }
-    line
+    (line, wrong)
 }
 
 #[test]
 fn a_graph_is_searched_as_outside_and_tiered_better_than_by_first_touch() {
     let Some(lab) = Lab::find_all() else { return };
     let bfs = PROGRAMS.iter().find(|program| program.name == "bfs").expect("it is there");
-    check(&lab, bfs, &TIERINGS[..2]);
+    let (_, wrong) = check(&lab, bfs, &TIERINGS[..2]);
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 /// Formats the table.
@@ -193,9 +248,23 @@ fn real_programs() {
     let Some(lab) = Lab::find_for("programs") else { return };
     let wanted = std::env::var("LAB_PROGRAMS").unwrap_or_default();
     let chosen = |program: &&Program| wanted.is_empty() || wanted.split(',').any(|name| name == program.name);
-    let lines: Vec<String> =
-        PROGRAMS.iter().filter(chosen).map(|program| check(&lab, program, &TIERINGS)).collect();
+    let (lines, wrong): (Vec<String>, Vec<Vec<String>>) =
+        PROGRAMS.iter().filter(chosen).map(|program| check(&lab, program, &TIERINGS)).unzip();
     if let Some(path) = std::env::var_os("LAB_TABLE") {
-        std::fs::write(path, format!("{HEADER}{}\n", lines.join("\n"))).expect("the table is written");
+        std::fs::write(path, format!("{HEADER}{}\n\n{}", lines.join("\n"), reasons()))
+            .expect("the table is written");
     }
+    let wrong = wrong.concat();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Returns the known differences as a list.
+fn reasons() -> String {
+    let mut text = String::new();
+    for program in &PROGRAMS {
+        for (tiering, why) in program.apart {
+            let _ = writeln!(text, "- {}, {tiering}: {}", program.name, why.text());
+        }
+    }
+    text
 }

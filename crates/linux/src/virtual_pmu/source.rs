@@ -184,13 +184,15 @@ impl AccessSource for VirtualPmuSource {
     fn drain(&mut self, accesses: &mut Vec<Access>) -> Result<(), LinuxError> {
         let snapshot = self.pmu.recent_counters();
         let now = snapshot.as_ref().map_or(self.timeline.now(), |snapshot| self.timeline.advance(snapshot));
+        // Periods first: reading a full ring takes so long that one too short would fill it again meanwhile.
+        let adapted = snapshot.map_or(Ok(()), |snapshot| self.adapt(&snapshot, now));
         // At most a ring's worth, so that this ends; later samples wait.
         for _ in 0..self.pmu.capacity() {
             let Some(record) = self.pmu.pop() else { break };
             self.deliver(record, accesses);
         }
         self.statistics.lost = self.pmu.lost().wrapping_sub(self.lost_before);
-        snapshot.map_or(Ok(()), |snapshot| self.adapt(&snapshot, now))
+        adapted
     }
 
     fn count(&mut self, counters: &mut Counters) -> Result<(), LinuxError> {

@@ -20,6 +20,9 @@ struct Machine {
     plugin: Arc<Mutex<Device<Mapping>>>,
     /// Counts that the plugin hands over at its next answer.
     counters: Arc<Mutex<Snapshot>>,
+    /// Whether the plugin takes a sample before each answer, and whether one found the ring full.
+    sampling: Arc<AtomicBool>,
+    was_full: Arc<AtomicBool>,
     ended: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
@@ -53,6 +56,8 @@ impl Machine {
             root,
             plugin: Arc::new(Mutex::new(device)),
             counters: Arc::default(),
+            sampling: Arc::default(),
+            was_full: Arc::default(),
             ended: Arc::default(),
             thread: None,
         };
@@ -63,12 +68,16 @@ impl Machine {
     /// Starts the plugin's answers.
     fn answer(&mut self) {
         let (plugin, counters) = (Arc::clone(&self.plugin), Arc::clone(&self.counters));
+        let (sampling, was_full) = (Arc::clone(&self.sampling), Arc::clone(&self.was_full));
         let ended = Arc::clone(&self.ended);
         self.thread = Some(std::thread::spawn(move || {
             let mut answered = 0;
             while !ended.load(Ordering::Relaxed) {
-                let device = plugin.lock().expect("no panic");
+                let mut device = plugin.lock().expect("no panic");
                 if device.doorbell() != answered {
+                    if sampling.load(Ordering::Relaxed) && !device.push(record(7, 0)) {
+                        was_full.store(true, Ordering::Relaxed);
+                    }
                     answered = device.doorbell();
                     let snapshot =
                         Snapshot { epoch: device.control().epoch, ..*counters.lock().expect("no panic") };
@@ -265,6 +274,23 @@ fn a_frequency_follows_the_rate_of_misses() {
     source.count(&mut counters).expect("answered");
     source.drain(&mut Vec::new()).expect("drained");
     assert_eq!((first, machine.control().periods[0]), (256, 100_000));
+}
+
+#[test]
+fn a_full_ring_is_read_after_the_period_has_become_longer() {
+    let machine = Machine::new();
+    let mut source = machine.source();
+    source.follow(Pid(7)).expect("followed");
+    source
+        .request(&sampling(SamplingRate::Frequency(1000), SamplingScope::AllTiers, false))
+        .expect("answered");
+    while machine.push(record(7, 0)) {}
+    *machine.counters.lock().expect("no panic") = modelled(Nanos::SECOND.0, 100_000_000);
+    source.count(&mut Counters::default()).expect("answered");
+    machine.sampling.store(true, Ordering::Relaxed);
+    source.drain(&mut Vec::new()).expect("drained");
+    assert_eq!(machine.control().periods[0], 100_000);
+    assert!(machine.was_full.load(Ordering::Relaxed), "it was read before");
 }
 
 #[test]
