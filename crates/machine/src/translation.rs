@@ -75,14 +75,14 @@ impl Level {
         let sets = (entries / f64::from(ways)).round().max(1.0);
         let of_set = entries / sets;
         let fraction = (of_set.fract() * f64::from(WHOLE)) as u32;
-        let ways = of_set as usize + usize::from(fraction > 0);
+        let ways = (of_set as usize + usize::from(fraction > 0)).max(1);
         let groups_of_set = ways.div_ceil(GROUP);
         Self {
             groups: vec![[NO_PAGE; GROUP]; groups_of_set * sets as usize],
             latest: vec![0; sets as usize],
             groups_of_set,
             ways,
-            last: if fraction > 0 { fraction } else { WHOLE },
+            last: if fraction > 0 || of_set < 1.0 { fraction } else { WHOLE },
             due: 0,
         }
     }
@@ -468,6 +468,13 @@ mod tests {
             let hits = (0..2_000_000).filter(|_| level.look_up(page())).count();
             close(hits as f64 / 2e6, entries / PAGES as f64, 0.05);
         }
+    }
+
+    /// Guards against a set without a way, which made a run at an extreme scale panic.
+    #[test]
+    fn a_level_of_less_than_any_share_of_an_entry_holds_nothing() {
+        let mut level = Level::new(1e-6, 12, 1);
+        assert!((0..100).all(|_| !level.look_up(0)));
     }
 
     #[test]
