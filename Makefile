@@ -1,7 +1,7 @@
 # Every target installs what it needs. `make` alone lists the targets.
 .DEFAULT_GOAL := help
 PREFIX ?= /usr/local
-.PHONY: help setup demo demo-clean build install docs memory-curves dram-judge test torture lint fuzz fuzz-long bench bench-live adaptation score score-quick lab-setup lab-test lab-neoprof lab-programs alloc-programs hw-test hw-test-quick hw-library hw-synth pace streams jenga-figures clean
+.PHONY: help setup demo demo-clean build install docs memory-curves dram-judge test torture lint fuzz fuzz-long bench bench-live adaptation score score-quick lab-setup lab-test lab-neoprof lab-programs alloc-programs hw-test hw-test-quick hw-library hw-synth pace streams isotherm-policy jenga-figures clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -61,6 +61,10 @@ pace: setup ## Measure the workloads' pace beside their sources, and which instr
 
 adaptation: build ## Measure how long policies need after a change of the hot set (HybridTier, Table 3; two minutes)
 	@python3 scripts/adaptation.py --binary target/release/isotherm
+
+isotherm-policy: build ## Compare our own policy with the others on both halves of the inputs (an hour)
+	@python3 scripts/isotherm-policy.py dev
+	@python3 scripts/isotherm-policy.py held
 
 jenga-figures: build ## Draw Jenga's figures on grouping, cooling and depth into docs/papers/jenga (half an hour)
 	@test -d build/figures || { python3 -m venv build/figures && build/figures/bin/pip install -q -r scripts/requirements-figures.txt; }

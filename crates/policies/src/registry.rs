@@ -10,8 +10,8 @@ use isotherm_core::{Policy, names};
 use crate::replacement::adapter::Tiered;
 pub use crate::setup::{Build, BuildError, Setup};
 use crate::{
-    alto, colloid, first_touch, freqtier, hemem, hybridtier, isotherm, jenga, lru, memtis, multi_clock, nbt, neomem,
-    nomad, pact, pmu_sampling, pte_scan, replacement, tpp,
+    alto, colloid, first_touch, freqtier, hemem, hybridtier, isotherm, jenga, lru, memtis, multi_clock, nbt,
+    neomem, nomad, pact, pmu_sampling, pte_scan, replacement, tpp,
 };
 
 /// A limit that the simulator computes: no policy, as it knows the future or has other tiers.
@@ -330,8 +330,9 @@ pub static ALL: &[Entry] = &[
     Entry::bound(Bound::AllSlow, "All slow", "bound").help("Everything in the slowest tier."),
     Entry::bound(Bound::Oracle, "Interval oracle", "bound")
         .help("The best placement of each interval, known in advance and moved for free."),
-    Entry::bound(Bound::PayingOracle, "Paying oracle", "bound, which a policy can beat")
-        .help("Knows each interval's accesses in advance, and moves what pays for the move at its full cost."),
+    Entry::bound(Bound::PayingOracle, "Paying oracle", "bound, which a policy can beat").help(
+        "Knows each interval's accesses in advance, and moves what pays for the move at its full cost.",
+    ),
     Entry::bound(Bound::Belady, "Belady's MIN with bypass", "Belady 1966; bound")
         .help("The most hits that any placement can have, moving a page at each access."),
 ];

@@ -118,13 +118,13 @@ impl Books {
         self.counters.resize(counters.tiers.len(), (0, 0));
         let (mut stall, mut slow, mut all) = (0.0, 0.0, 0.0);
         for (index, (tier, before)) in counters.tiers.iter().zip(&mut self.counters).enumerate() {
-            let misses = (tier.load_misses - before.0) as f64;
+            let misses = (tier.load_misses + tier.store_misses - before.0) as f64;
             all += misses;
             if index > 0 {
                 stall += (tier.stall.0 - before.1) as f64;
                 slow += misses;
             }
-            *before = (tier.load_misses, tier.stall.0);
+            *before = (tier.load_misses + tier.store_misses, tier.stall.0);
         }
         self.stall.add(stall, slow);
         if all >= LEAST_ACCESSES {
@@ -246,5 +246,112 @@ impl Books {
     pub(crate) fn allowance(&self) -> f64 {
         let kept = if self.saved > 0.0 { REINVESTED } else { 1.0 };
         TRUST * self.elapsed() + kept * self.saved - self.cost
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use isotherm_core::{Counters, Operation, PageId, TierCounters};
+
+    use super::*;
+
+    fn sample(tier: u8) -> Sample {
+        Sample {
+            time: Nanos(0),
+            page: PageId(0),
+            weight: 100,
+            latency: if tier == 0 { 100 } else { 250 },
+            exposed: 0,
+            tier: TierId(tier),
+            operation: Operation::Load,
+        }
+    }
+
+    /// A batch after `entries` equal ones of 1 ms: two threads, 1,000 slow accesses that stalled 50 ns each.
+    fn batch(entries: u64, samples: &[Sample]) -> SampleBatch {
+        let ms = Nanos::MILLISECOND.0;
+        let slow = TierCounters {
+            load_misses: 1000 * entries,
+            stall: Nanos(50_000 * entries),
+            ..TierCounters::default()
+        };
+        SampleBatch {
+            samples: samples.to_vec(),
+            counters: Counters { tiers: vec![TierCounters::default(), slow], ..Counters::default() },
+            spent: Spent {
+                elapsed: Nanos(ms * entries),
+                running: Nanos(2 * ms * entries),
+                sampling: Nanos(600 * entries),
+                deciding: Nanos(200 * entries),
+                moving: Nanos(8000 * entries),
+            },
+            ..SampleBatch::default()
+        }
+    }
+
+    /// Makes entries of two samples, one of each tier; returns what the samples counted.
+    fn entered(books: &mut Books, entries: std::ops::RangeInclusive<u64>, displaced: [bool; 2]) -> u32 {
+        let mut counts = 0;
+        for entry in entries {
+            let samples = [sample(0), sample(1)];
+            books.begin(&batch(entry, &samples));
+            for (sample, displaced) in samples.iter().zip(displaced) {
+                counts += u32::from(books.note(sample, displaced));
+            }
+            books.note_moves(2);
+            books.end();
+        }
+        counts
+    }
+
+    #[test]
+    fn prices_and_costs_are_the_hosts_measurements_in_time_of_the_program() {
+        let mut books = Books::default();
+        entered(&mut books, 1..=4, [false; 2]);
+        assert_eq!(books.sample.get(), Some(300.0));
+        assert_eq!(books.page_move.get(), Some(2000.0), "8,000 ns by two threads for two pages");
+        assert_eq!(books.pace(), Some(2000.0));
+        assert_eq!((books.looking(), books.spent()), (4.0 * 400.0, 4.0 * 4400.0));
+        assert!((books.saving() - 0.6).abs() < 1e-12);
+    }
+
+    #[test]
+    fn samples_of_displaced_pages_are_what_was_saved_and_lost() {
+        let mut books = Books::default();
+        entered(&mut books, 1..=2, [false; 2]);
+        entered(&mut books, 3..=3, [true, false]);
+        // 100 accesses that stall one of two threads for 50 ns if slow, 60 % less if fast.
+        assert!((books.saved - 100.0 * 25.0 * 0.6).abs() < 1e-6, "{}", books.saved);
+        entered(&mut books, 4..=4, [false, true]);
+        assert!(books.saved.abs() < 1e-6);
+    }
+
+    #[test]
+    fn what_may_be_spent_is_a_share_of_the_time_and_of_proved_savings() {
+        let mut books = Books::default();
+        entered(&mut books, 1..=2, [false; 2]);
+        assert_eq!(books.allowance(), 0.005 * 2e6 - 8800.0);
+        entered(&mut books, 3..=20, [false; 2]);
+        assert!(books.allowance() > 0.0, "{}", books.allowance());
+        let before = books.allowance();
+        books.saved -= 1e6;
+        assert_eq!(books.allowance(), before - 1e6, "a loss counts in full");
+        books.saved += 5e6;
+        assert_eq!(books.allowance(), before + 0.25 * 4e6, "a saving by a quarter");
+    }
+
+    #[test]
+    fn a_change_of_the_slow_share_is_noticed_once_it_is_unusual() {
+        let mut books = Books::default();
+        (0..100).for_each(|index| books.watch(0.5 + 0.001 * f64::from(index % 2)));
+        books.changed();
+        books.watch(0.5);
+        assert!(!books.changed());
+        books.watch(0.6);
+        assert!(books.changed() && !books.changed());
+        (0..200).for_each(|index| books.watch(f64::from(index % 2)));
+        books.changed();
+        books.watch(1.0);
+        assert!(!books.changed(), "where it always swings, a swing is no news");
     }
 }

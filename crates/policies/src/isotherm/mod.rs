@@ -167,24 +167,25 @@ impl Isotherm {
         }
         let (share, least, most) = LOOK;
         let tick = Nanos(now.0 / share).clamp(least, most);
-        Sampling::loads(SamplingRate::Period(self.period.max(1)), SamplingScope::AllTiers, self.batch(), tick)
+        let rate = SamplingRate::Period(self.period.max(1));
+        Sampling::loads(rate, SamplingScope::AllTiers, self.batch(), tick).and_stores()
     }
 }
 
 impl Policy for Isotherm {
     fn signals(&self) -> Signals {
-        Signals::NONE.with(Signal::LoadSamples)
+        Signals::NONE.with(Signal::LoadSamples).with(Signal::StoreSamples)
     }
 
     fn sampling(&self) -> Sampling {
         let rate = SamplingRate::Period(FIRST_PERIOD);
-        Sampling::loads(rate, SamplingScope::AllTiers, self.batch(), LOOK.1)
+        Sampling::loads(rate, SamplingScope::AllTiers, self.batch(), LOOK.1).and_stores()
     }
 
     fn observe(&mut self, batch: &SampleBatch, view: &mut dyn View) {
         self.rates.grow(view.pages());
         self.books.begin(batch);
-        for sample in batch.samples.iter().filter(|sample| sample.operation == Operation::Load) {
+        for sample in &batch.samples {
             let counts = self.books.note(sample, self.rates.displaced(sample.page));
             self.rates.count(sample.page, counts);
         }
@@ -235,5 +236,99 @@ impl Policy for Isotherm {
             ("worth-ns", self.books.unit()),
         ];
         gauges.extend(values.map(|(name, value)| Gauge { name, value }));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::support::test_view::{TestView, demoted, parameters, promoted, setup, turn};
+
+    const FAST: u64 = 100;
+    const PAGES: u32 = 1000;
+
+    /// The 10 ms after `round` others: two threads, samples of `pages` at the period in force.
+    fn batch(view: &TestView, round: u64, pages: &[u32], period: u64) -> SampleBatch {
+        let sample = |&page: &u32| {
+            let tier = view.tier_of(PageId(page)).expect("mapped");
+            Sample {
+                time: Nanos(0),
+                page: PageId(page),
+                weight: period as u32,
+                latency: if tier == TierId::FAST { 100 } else { 250 },
+                exposed: 0,
+                tier,
+                operation: Operation::Load,
+            }
+        };
+        let rounds = round + 1;
+        let count = |misses| TierCounters {
+            load_misses: misses * rounds,
+            stall: Nanos(misses * rounds * 60),
+            ..TierCounters::default()
+        };
+        SampleBatch {
+            samples: pages.iter().map(sample).collect(),
+            counters: Counters { tiers: vec![count(20_000), count(180_000)], ..Counters::default() },
+            spent: Spent {
+                elapsed: Nanos(10_000_000 * rounds),
+                running: Nanos(20_000_000 * rounds),
+                sampling: Nanos(300 * pages.len() as u64 * rounds),
+                deciding: Nanos(10_000 * rounds),
+                moving: Nanos(5_000 * rounds),
+            },
+            ..SampleBatch::default()
+        }
+    }
+
+    /// Runs rounds of 300 samples, the n-th of page `page(n)`; returns the policy, the machine and all moves.
+    fn run(rounds: u64, page: impl Fn(u32) -> u32) -> (Isotherm, TestView, Vec<Plan>) {
+        let mut view = TestView::new(&[Pages(FAST), Pages(u64::from(PAGES))], PAGES as usize);
+        let mut policy = Isotherm::new(&parameters(&[], &[]), &setup(PAGES as usize, FAST));
+        let plan = |round: u64| {
+            let pages: Vec<u32> = (0..300).map(|index| page(round as u32 * 300 + index)).collect();
+            let batch = batch(&view, round, &pages, policy.period);
+            turn(&mut policy, &mut view, &batch, Nanos(10_000_000 * (round + 1))).0
+        };
+        let plans = (0..rounds).map(plan).collect();
+        (policy, view, plans)
+    }
+
+    #[test]
+    fn hot_slow_pages_are_exchanged_for_cold_fast_ones_and_then_nothing_moves() {
+        // Nine of ten samples go to the last 50 pages.
+        let page = |index: u32| match index % 10 {
+            0 => index * 7 % PAGES,
+            _ => PAGES - 1 - index * 3 % 50,
+        };
+        let (policy, view, plans) = run(60, page);
+        let hot = (PAGES - 50..PAGES).filter(|&page| view.tier_of(PageId(page)) == Some(TierId::FAST));
+        assert!(hot.count() >= 45);
+        let moves = |plans: &[Plan]| plans.iter().map(|plan| plan.moves.len()).sum::<usize>();
+        assert!(moves(&plans) <= 250, "few go in vain: {}", moves(&plans));
+        assert_eq!(moves(&plans[40..]), 0);
+        assert!(plans.iter().all(|plan| promoted(plan).len() == demoted(plan).len()));
+        assert!(policy.books.saved > 0.0);
+        assert!(policy.rates.displaced(PageId(PAGES - 1)) && policy.overhead < FIRST);
+    }
+
+    #[test]
+    fn where_all_pages_are_alike_nothing_moves_and_sampling_dies_down() {
+        let (policy, _, plans) = run(100, |index| index.wrapping_mul(2_654_435_761) % PAGES);
+        assert!(plans.iter().map(|plan| plan.moves.len()).sum::<usize>() <= 4 * TRIAL as usize);
+        assert!(policy.overhead < FIRST / 4.0, "{}", policy.overhead);
+    }
+
+    #[test]
+    fn without_a_gain_of_the_fast_tier_nothing_moves() {
+        let mut view = TestView::new(&[Pages(FAST), Pages(u64::from(PAGES))], PAGES as usize);
+        let mut policy = Isotherm::new(&parameters(&[], &[]), &setup(PAGES as usize, FAST));
+        for round in 0..20 {
+            let pages: Vec<u32> = (0..300).map(|index| PAGES - 1 - index % 50).chain([0, 1]).collect();
+            let mut batch = batch(&view, round, &pages, policy.period);
+            batch.samples.iter_mut().for_each(|sample| sample.latency = 250);
+            let plan = turn(&mut policy, &mut view, &batch, Nanos(10_000_000 * (round + 1))).0;
+            assert!(plan.moves.is_empty());
+        }
     }
 }

@@ -115,8 +115,8 @@ impl Memory {
         let sum: u32 = counts.iter().map(|&count| u32::from(count & MOST)).sum();
         let region = &self.regions[page / REGION];
         let (own, shared) = (f64::from(region.page), f64::from(region.block));
-        let around = f64::from(region.mean)
-            + shared * (f64::from(sum) / counts.len() as f64 - f64::from(region.mean));
+        let around =
+            f64::from(region.mean) + shared * (f64::from(sum) / counts.len() as f64 - f64::from(region.mean));
         let mean = around + own * (f64::from(self.counts[page] & MOST) - around);
         let variance = own * mean + (1.0 - own).powi(2) * shared * f64::from(region.noise);
         Rate { mean, variance }
@@ -241,11 +241,6 @@ impl Rates {
         half_life * time / total.max(1.0)
     }
 
-    /// Returns the samples behind the leading memory's counts.
-    pub(crate) fn total(&self) -> f64 {
-        self.memories[self.leader].total
-    }
-
     pub(crate) fn half_life(&self) -> f64 {
         self.half_life
     }
@@ -263,5 +258,77 @@ impl Rates {
     pub(crate) fn bytes(&self) -> usize {
         let bytes = |memory: &Memory| size_of_val(&memory.counts[..]) + size_of_val(&memory.regions[..]);
         self.memories.iter().map(bytes).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Counts each page so often, once around after the other.
+    fn counted(pages: usize, times: impl Fn(usize) -> u16) -> Rates {
+        let mut rates = Rates::new(pages);
+        (0..pages).for_each(|page| rates.count(PageId(page as u32), times(page)));
+        rates.age();
+        rates
+    }
+
+    #[test]
+    fn counts_that_differ_by_chance_alone_are_shrunk_to_their_mean() {
+        // Poisson-like: mean and variance are 1.
+        let chance = |page: usize| [0, 1, 0, 2, 1, 0, 3, 1][page * 5 % 8];
+        let rates = counted(REGION, chance);
+        let (low, high) = (rates.rate(PageId(0)).mean, rates.rate(PageId(6)).mean);
+        assert!((low - 1.0).abs() < 0.2 && (high - 1.0).abs() < 0.2, "{low} {high}");
+    }
+
+    #[test]
+    fn a_hot_page_among_cold_ones_stands_out_and_a_hot_block_lifts_its_pages() {
+        let rates = counted(REGION, |page| if page == 100 { 200 } else { 1 });
+        assert!(rates.rate(PageId(100)).mean > 180.0, "{:?}", rates.rate(PageId(100)));
+        let block = counted(REGION, |page| if page / BLOCK == 3 { 6 + (page % 2) as u16 * 4 } else { 1 });
+        let (inside, outside) = (block.rate(PageId(48)).mean, block.rate(PageId(0)).mean);
+        assert!(inside > 6.5, "its 6 samples are few against its block's 8: {inside}");
+        assert!(outside < 1.5, "{outside}");
+    }
+
+    #[test]
+    fn the_short_memory_leads_after_a_change_and_the_long_one_while_nothing_changes() {
+        let mut rates = Rates::new(REGION);
+        let feed = |rates: &mut Rates, first: u32, rounds: u32| {
+            for round in 0..rounds {
+                (0..64).for_each(|page| rates.count(PageId(first + page), 1));
+                rates.age();
+                assert!(rates.half_life.is_finite(), "{round}");
+            }
+        };
+        feed(&mut rates, 0, 60);
+        let steady = rates.half_life();
+        assert!(rates.rate(PageId(0)).mean > 4.0 * rates.rate(PageId(300)).mean);
+        feed(&mut rates, 256, 60);
+        assert!(rates.half_life() < steady, "it forgets sooner: {} {steady}", rates.half_life());
+        assert!(rates.rate(PageId(256)).mean > rates.rate(PageId(0)).mean, "and has learned the new set");
+    }
+
+    #[test]
+    fn halving_keeps_rates_and_the_mark_of_displaced_pages() {
+        let mut rates = Rates::new(REGION);
+        rates.displace(PageId(7));
+        for _ in 0..40 {
+            (0..REGION as u32).for_each(|page| rates.count(PageId(page), 1));
+            rates.expose(512.0, 1.0);
+            rates.age();
+        }
+        assert!(rates.displaced(PageId(7)) && !rates.displaced(PageId(8)));
+        let rate = rates.rate(PageId(7)).mean / rates.exposure();
+        assert!((rate * 512.0 - 1.0).abs() < 0.05, "a sample each 512: {rate}");
+        rates.displace(PageId(7));
+        assert!(!rates.displaced(PageId(7)));
+    }
+
+    #[test]
+    fn metadata_is_a_thousandth_of_the_footprint() {
+        let pages = 1 << 18;
+        assert!(Rates::new(pages).bytes() * 1000 <= pages * 4096);
     }
 }

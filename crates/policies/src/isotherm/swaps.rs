@@ -122,3 +122,54 @@ impl Cut {
         taken
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rate(mean: f64) -> Rate {
+        Rate { mean, variance: 0.0 }
+    }
+
+    /// Bins pages of these rates; returns the cut and the rates of the pages that it takes.
+    fn cut(slow: &[f64], fast: &[f64], free: u32, margin: f64, most: u32) -> (Cut, Vec<f64>, Vec<f64>) {
+        let mut swaps = Swaps::new();
+        slow.iter().for_each(|&mean| swaps.add(rate(mean), false));
+        fast.iter().for_each(|&mean| swaps.add(rate(mean), true));
+        let cut = swaps.cut(free, margin, most);
+        let mut left = cut;
+        let mut taken = |means: &[f64], fast| {
+            means.iter().copied().filter(|&mean| left.takes(rate(mean), fast)).collect::<Vec<_>>()
+        };
+        let (up, down) = (taken(slow, false), taken(fast, true));
+        (cut, up, down)
+    }
+
+    #[test]
+    fn the_highest_slow_pages_are_exchanged_for_the_lowest_fast_ones() {
+        let (found, up, down) = cut(&[1.0, 50.0, 9.0, 100.0], &[60.0, 0.0, 4.0], 0, 1.0, 10);
+        // 100 for 0, 50 for 4; 9 is less than 60.
+        assert_eq!((found.promoted, up, down), (2, vec![50.0, 100.0], vec![0.0, 4.0]));
+    }
+
+    #[test]
+    fn no_pair_moves_below_the_margin_and_no_more_than_afforded() {
+        let (found, up, down) = cut(&[10.0, 10.0], &[5.0, 5.0], 0, 8.0, 10);
+        assert_eq!((found.promoted, up.len(), down.len()), (0, 0, 0));
+        let (found, up, down) = cut(&[10.0, 10.0], &[1.0, 1.0], 0, 2.0, 1);
+        assert_eq!((found.promoted, up.len(), down.len()), (1, 1, 1));
+    }
+
+    #[test]
+    fn free_room_is_filled_first() {
+        let (found, up, down) = cut(&[10.0, 20.0, 30.0], &[1.0], 2, 1.0, 10);
+        assert_eq!((found.promoted, up.len(), down.len()), (3, 3, 1));
+    }
+
+    #[test]
+    fn what_is_uncertain_counts_less_for_a_slow_page_and_more_for_a_fast_one() {
+        let doubtful = Rate { mean: 9.0, variance: 64.0 };
+        assert!(bin_of(doubtful, false) < bin_of(rate(9.0), false));
+        assert!(bin_of(doubtful, true) > bin_of(rate(9.0), true));
+    }
+}

@@ -1,0 +1,119 @@
+#!/usr/bin/env python3
+"""Compares the policy `isotherm` with first-touch, the bounds and other policies: the tables of
+docs/papers/isotherm.md.
+
+    scripts/isotherm-policy.py dev            the half that was looked at while the policy was written
+    scripts/isotherm-policy.py held           the half that was not
+    scripts/isotherm-policy.py dev gups redis --fast 1:2,1:16 --policies memtis,jenga
+
+Each row is a workload at one size of the fast tier: long-run slowdowns, the single best other policy there,
+what of the distance between first-touch and the oracle is kept, and moves.
+"""
+
+import argparse
+import json
+import math
+import random
+import subprocess
+
+# Small inputs: some thousand pages, a few million accesses.
+INPUTS = {
+    "masim": "footprint=32M operations=2000000",
+    "gups": "footprint=16M operations=20000000",
+    "cachelib-cdn": "footprint=32M operations=30000",
+    "cachelib-social": "footprint=32M operations=300000",
+    "btree": "footprint=16M operations=150000",
+    "silo": "footprint=16M operations=300000",
+    "flexkvs": "footprint=32M",
+    "redis": "footprint=16M operations=100000",
+    "social-network": "operations=3000 users=500",
+    "gapbs-bfs-kron": "scale=17",
+    "gapbs-bfs-urand": "scale=17",
+    "gapbs-cc-kron": "scale=17",
+    "gapbs-cc-urand": "scale=17",
+    "gapbs-pr-kron": "scale=17",
+    "gapbs-pr-urand": "scale=17",
+    "gapbs-bc-kron": "scale=17",
+    "gapbs-bc-urand": "scale=17",
+    "gapbs-sssp-kron": "scale=16",
+    "gapbs-sssp-urand": "scale=16",
+    "gapbs-tc-kron": "scale=15",
+    "gapbs-tc-urand": "scale=16",
+    "graph500": "scale=15",
+    "xsbench": "footprint=16M operations=50000",
+    "xgboost": "footprint=16M",
+    "liblinear": "footprint=16M",
+    "bwaves": "footprint=16M",
+    "roms": "footprint=16M",
+    "gpt2": "footprint=32M operations=8",
+    "deepsjeng": "footprint=16M operations=3000000",
+    "xz": "footprint=8M",
+}
+RECORDINGS = ["shop", "sort"]
+SEED = 23
+RIVALS = "memtis,jenga,neomem,pmu-sampling,multi-clock"
+# A distance from first-touch to the oracle that is worth a share.
+DISTANCE = 1.05
+
+
+def halves():
+    """Splits the inputs by the seed."""
+    names = sorted([*INPUTS, *RECORDINGS])
+    random.Random(SEED).shuffle(names)
+    return {"dev": sorted(names[:16]), "held": sorted(names[16:])}
+
+
+def simulate(name, options):
+    command = [options.isotherm, "simulate", "--quiet", "--json", "--fast", options.fast]
+    command += ["--rounds", str(options.rounds), "--max-accesses", "5M"]
+    command += ["--policy", f"isotherm,first-touch,oracle,{options.policies}"]
+    if name in RECORDINGS:
+        command.append(f"build/demo/{name}.trace")
+    else:
+        command += ["--workload", name]
+        command += [f"--set={name}.{setting}" for setting in INPUTS[name].split()]
+    return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)["runs"]
+
+
+def row(name, fast, runs, options):
+    slow = {run["policy"]: run["long_run"]["slowdown"] for run in runs}
+    moves = {run["policy"]: run["promotions"] + run["demotions"] for run in runs}
+    ours, first, oracle = slow["isotherm"], slow["first-touch"], slow["oracle"]
+    best = min(options.policies.split(","), key=slow.get)
+    share = (first - ours) / (first - oracle) if first > DISTANCE * oracle else None
+    kept = "-" if share is None else f"{share:.0%}"
+    print(f"| `{name}` | {fast} | {first:.3f} | {ours:.3f} | {best} {slow[best]:.3f} | {oracle:.3f} "
+          f"| {ours / first - 1:+.1%} | {kept} | {moves['isotherm']} | {moves[best]} |", flush=True)
+    return slow, share
+
+
+def mean(values):
+    return math.exp(sum(map(math.log, values)) / len(values))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("half", choices=["dev", "held"])
+    parser.add_argument("inputs", nargs="*", help="only these")
+    parser.add_argument("--isotherm", default="target/release/isotherm")
+    parser.add_argument("--fast", default="1:8")
+    parser.add_argument("--rounds", type=int, default=8)
+    parser.add_argument("--policies", default=RIVALS)
+    options = parser.parse_args()
+    print("| input | fast | first-touch | isotherm | best other | oracle | against first-touch | of the distance "
+          "| moves | of the best |\n|---|---|---|---|---|---|---|---|---|---|")
+    rows = []
+    for name in options.inputs or halves()[options.half]:
+        runs = simulate(name, options)
+        for fast in options.fast.split(","):
+            rows.append(row(name, fast, [run for run in runs if run["fast"] == fast], options))
+    policies = ["isotherm", *options.policies.split(",")]
+    print("\nGeometric means of slowdowns:")
+    print(", ".join(f"{policy} {mean([slow[policy] for slow, _ in rows]):.3f}" for policy in policies))
+    shares = [max(share, 0.01) for _, share in rows if share is not None]
+    if shares:
+        print(f"Of the distance from first-touch to the oracle: {mean(shares):.0%} (geometric mean of {len(shares)})")
+
+
+if __name__ == "__main__":
+    main()
