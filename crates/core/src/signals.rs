@@ -15,7 +15,7 @@ macro_rules! signals {
 
         impl Signal {
             /// Every signal.
-            pub const ALL: [Self; 12] = [$(Self::$name),*];
+            pub const ALL: [Self; 13] = [$(Self::$name),*];
         }
 
         impl fmt::Display for Signal {
@@ -50,6 +50,8 @@ signals! {
     DeviceHotPages = "hot pages from a profiling device",
     /// Histogram and traffic counted by such a device ([`crate::DeviceReport`]).
     DeviceReports = "histogram and traffic from a profiling device",
+    /// The times that samples, moves and deciding took ([`crate::Spent`]).
+    TieringCosts = "measured costs of samples and moves",
 }
 
 /// A set of signals.

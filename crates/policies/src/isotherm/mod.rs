@@ -53,7 +53,7 @@ pub(crate) struct Isotherm {
     /// Samples since the last epoch, and since it woke.
     fresh: usize,
     evidence: usize,
-    /// What looking had cost then, and what had been saved, and when.
+    /// The cost of looking then, what had been saved, and when.
     before: (f64, f64, f64),
     /// Savings as a share of the program's time, recently.
     saving: f64,
@@ -174,7 +174,7 @@ impl Isotherm {
 
 impl Policy for Isotherm {
     fn signals(&self) -> Signals {
-        Signals::NONE.with(Signal::LoadSamples).with(Signal::StoreSamples)
+        Signals::NONE.with(Signal::LoadSamples).with(Signal::StoreSamples).with(Signal::TieringCosts)
     }
 
     fn sampling(&self) -> Sampling {
