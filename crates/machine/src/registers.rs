@@ -53,7 +53,7 @@ impl Registers {
 
     #[inline]
     fn place(&self, number: usize) -> usize {
-        number & self.mask % RING
+        number & (self.mask % RING)
     }
 }
 
