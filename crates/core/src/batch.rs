@@ -31,6 +31,6 @@ pub struct SampleBatch {
     pub lost: u64,
     /// Counters since the start of the run.
     pub counters: Counters,
-    /// What tiering has cost since the start of the run.
+    /// The cost of tiering since the start of the run.
     pub spent: Spent,
 }

@@ -58,7 +58,7 @@ pub(crate) struct Books {
     /// Stall of a slow access.
     stall: Mean,
     latency: [Mean; 2],
-    /// What a count stands for, and the fraction of one that is left over.
+    /// The worth that a count stands for, and the fraction of one that is left over.
     unit: f64,
     rest: f64,
     /// The share of slow accesses: its mean and variance.
@@ -185,8 +185,8 @@ impl Books {
         (self.passed, unit)
     }
 
-    /// Sets what a count stands for from now on, so that counts vary as by chance: a sum of independent worths has the
-    /// variance of their squares' sum, and in this unit that is the sum itself (Poisson).
+    /// Sets what a count stands for from now on, so that counts vary as by chance: a sum of independent worths
+    /// has the variance of their squares' sum, and in this unit that is the sum itself (Poisson).
     fn settle_unit(&mut self) {
         let (sum, squares) = std::mem::take(&mut self.worths);
         self.worth.add(squares, sum);
@@ -195,8 +195,8 @@ impl Books {
         }
     }
 
-    /// Returns the stall of a slow access: the counters' mean, or else its latency, of which the program cannot
-    /// have waited longer than it ran.
+    /// Returns the stall of a slow access: the counters' mean, or else its latency, of which the program
+    /// cannot have waited longer than it ran.
     fn stall(&self) -> f64 {
         match (self.stall.get(), self.latency[1].get()) {
             (Some(stall), _) if stall > 0.0 => stall,

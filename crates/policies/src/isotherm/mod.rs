@@ -53,7 +53,7 @@ pub(crate) struct Isotherm {
     /// Samples since the last epoch, and since it woke.
     fresh: usize,
     evidence: usize,
-    /// What looking had cost then, and what had been saved, and when.
+    /// The cost of looking at the last epoch, the savings then, and its time.
     before: (f64, f64, f64),
     /// Savings as a share of the program's time, recently.
     saving: f64,
