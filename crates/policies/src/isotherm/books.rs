@@ -185,8 +185,8 @@ impl Books {
         (self.passed, unit)
     }
 
-    /// Sets what a count stands for from now on, so that counts vary as by chance: a sum of independent worths
-    /// has the variance of their squares' sum, and in this unit that is the sum itself (Poisson).
+    /// Sets what a count stands for from now on, so that counts vary as by chance: a sum of independent
+    /// worths has the variance of their squares' sum, and in this unit that is the sum itself (Poisson).
     fn settle_unit(&mut self) {
         let (sum, squares) = std::mem::take(&mut self.worths);
         self.worth.add(squares, sum);
