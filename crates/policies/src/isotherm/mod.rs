@@ -158,7 +158,9 @@ impl Isotherm {
         let most = (2.0 * FIRST + OF_SAVINGS * self.saving.max(0.0)).min(MOST);
         self.overhead = self.overhead.clamp(LEAST, most);
         let allowed = if self.books.allowance() > 0.0 { self.overhead } else { LEAST };
-        if let (Some(sample), Some(pace)) = (self.books.sample.get(), self.books.pace()) {
+        // A host that cannot tell what a sample costs keeps the first, rare one.
+        let sample = self.books.sample.get().filter(|&price| price > 0.0);
+        if let (Some(sample), Some(pace)) = (sample, self.books.pace()) {
             let period = (sample / (allowed * pace)).clamp(1.0, 1e9);
             // A new period begins all countdowns anew.
             if !(0.8..1.25).contains(&(period / self.period as f64)) {
@@ -318,6 +320,19 @@ mod tests {
         let (policy, _, plans) = run(100, |index| index.wrapping_mul(2_654_435_761) % PAGES);
         assert!(plans.iter().map(|plan| plan.moves.len()).sum::<usize>() <= 4 * TRIAL as usize);
         assert!(policy.overhead < FIRST / 4.0, "{}", policy.overhead);
+    }
+
+    #[test]
+    fn on_a_host_that_measures_no_costs_it_neither_moves_nor_samples_more() {
+        let mut view = TestView::new(&[Pages(FAST), Pages(u64::from(PAGES))], PAGES as usize);
+        let mut policy = Isotherm::new(&parameters(&[], &[]), &setup(PAGES as usize, FAST));
+        for round in 0..20 {
+            let pages: Vec<u32> = (0..300).map(|index| PAGES - 1 - index % 50).chain([0, 1]).collect();
+            let batch = SampleBatch { spent: Spent::default(), ..batch(&view, round, &pages, policy.period) };
+            let plan = turn(&mut policy, &mut view, &batch, Nanos(10_000_000 * (round + 1))).0;
+            assert!(plan.moves.is_empty());
+            assert_eq!(policy.period, FIRST_PERIOD);
+        }
     }
 
     #[test]
