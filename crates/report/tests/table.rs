@@ -76,7 +76,7 @@ fn a_long_run_says_first_how_fast_it_gets_and_when_it_pays_back() {
     assert!(shown.lines().all(|line| line.chars().count() <= 80), "{shown}");
     let verdict = simulated(&report).expect("runs");
     assert_eq!(
-        (verdict.policy.as_deref(), verdict.pays_back_ns.map(|time| time.as_seconds())),
+        (verdict.policy.as_deref(), verdict.pays_back_ns.map(isotherm_core::Nanos::as_seconds)),
         (Some("freqtier"), Some(40.0))
     );
     report.runs.retain(|run| run.policy == "lru");

@@ -405,7 +405,8 @@ fn a_running_process_is_attached_to_and_a_second_engine_is_refused() {
 /// Checks that `ps` and `doctor` see the engine that tiers a process.
 fn is_listed(engine: &str, process: &str) {
     let listed = isotherm(&["ps", "--json"]).json();
-    let running = listed.as_array().expect("a list").iter().find(|one| one["process"].to_string() == process);
+    let running =
+        listed.as_array().expect("a list").iter().find(|one| one["process"].as_u64() == process.parse().ok());
     let running = running.unwrap_or_else(|| panic!("{process} in {listed}"));
     assert_eq!((running["engine"].to_string().as_str(), &running["policy"]), (engine, &"lru".into()));
     assert!(running["program"].as_str().is_some_and(|program| program.contains("planted")), "{running}");
