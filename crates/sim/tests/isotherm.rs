@@ -55,7 +55,8 @@ fn never_harms() {
     let mut random = numbers(8, 1 << 30);
     let mut burst = move |index: u32| (index / 40).wrapping_mul(2_654_435_761) % PAGES + random() % 2 % PAGES;
     let mut random = numbers(9, 1 << 30);
-    let mut first_is_best = move |_: u32| if random() % 10 > 0 { random() % HOT } else { random() % PAGES };
+    let mut first_is_best =
+        move |_: u32| if !random().is_multiple_of(10) { random() % HOT } else { random() % PAGES };
     let mut random = numbers(10, 1 << 30);
     let mut decoys = move |index: u32| match random() % 10 {
         // Pages that are hot until they have been sampled often enough to be moved.
