@@ -197,7 +197,7 @@ mod tests {
         let count = |hits: u64, moves: u64| {
             let mut rounds = Rounds::new(long, 1000, Some(Nanos(0)));
             let goes_on = |round: &u64| {
-                let (hits, promotions) = (hits * round * round, moves * round * round);
+                let (hits, promotions) = (hits * round * round, 10 * round + moves * round * round);
                 let (time, accesses) = (Nanos(round * SECOND), round * 1000);
                 rounds.end(Counted { time, accesses, hits, promotions, ..Counted::default() })
             };
