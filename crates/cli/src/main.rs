@@ -6,6 +6,7 @@ mod args;
 mod commands;
 mod date;
 mod failure;
+mod fingerprint;
 mod input;
 mod libraries;
 mod memory;
@@ -31,6 +32,7 @@ fn main() -> ExitCode {
         Verb::Record(args) => commands::record::run(args),
         Verb::Simulate(args) => commands::simulate::run(&args),
         Verb::Size(args) => commands::size::run(&args),
+        Verb::Compare(args) => commands::compare::run(&args),
         Verb::Run(args) => commands::live::run(args),
         Verb::Attach(args) => commands::live::attach(&args),
         Verb::Ps(args) => commands::ps::run(&args),

@@ -35,6 +35,7 @@ mod engine;
 mod histogram;
 mod host;
 pub mod live_result;
+pub mod manifest;
 pub mod names;
 pub mod parameters;
 mod plan;

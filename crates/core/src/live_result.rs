@@ -4,6 +4,7 @@
 
 use serde::Serialize;
 
+use crate::manifest::Manifest;
 use crate::parameters::Parameters;
 use crate::{Bytes, Nanos, PageSize};
 
@@ -12,6 +13,8 @@ use crate::{Bytes, Nanos, PageSize};
 pub struct LiveResult {
     /// Isotherm's version.
     pub version: String,
+    /// Where the result comes from.
+    pub manifest: Manifest,
     /// The program and its arguments, or the number of the process that was attached to.
     pub program: Vec<String>,
     /// The policy's name.

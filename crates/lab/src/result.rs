@@ -1,8 +1,10 @@
 //! The result of a run in the lab.
 
-use std::ffi::OsStr;
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
+use isotherm_core::manifest::Manifest;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -17,6 +19,8 @@ use crate::session::Ended;
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct LabResult {
     pub version: &'static str,
+    /// Where the result comes from.
+    pub manifest: Manifest,
     pub machine: String,
     pub kernel: String,
     pub program: Vec<String>,
@@ -63,6 +67,13 @@ impl LabResult {
         };
         Self {
             version: env!("CARGO_PKG_VERSION"),
+            manifest: Manifest {
+                machine: machine.name.clone(),
+                kernel: Some(cache.kernel_release()),
+                free_dram_bytes: machine.nodes.first().map(|node| node.size),
+                options: options(job),
+                ..Manifest::default()
+            },
             machine: machine.name.clone(),
             kernel: cache.kernel_release(),
             program: words,
@@ -100,6 +111,29 @@ impl LabResult {
 
     fn engine_moves(&self, what: &str) -> Option<u64> {
         self.engine.as_ref()?.get("traffic")?.get(what)?.as_u64()
+    }
+}
+
+/// Returns the engine's options, of which its own report tells the rest.
+fn options(job: &Job) -> BTreeMap<&'static str, String> {
+    let words = |pairs: &[OsString]| {
+        pairs.iter().map(|word| word.to_string_lossy().into_owned()).collect::<Vec<_>>().join(" ")
+    };
+    match &job.tiering {
+        PolicyRun::Kernel(_) => BTreeMap::new(),
+        PolicyRun::Engine { options, .. } => BTreeMap::from([("run", words(options))]),
+        PolicyRun::Inside { settings, .. } => {
+            let settings: Vec<OsString> = settings
+                .iter()
+                .map(|(name, value)| {
+                    let mut word = name.clone();
+                    word.push("=");
+                    word.push(value);
+                    word
+                })
+                .collect();
+            BTreeMap::from([("inside", words(&settings))])
+        }
     }
 }
 

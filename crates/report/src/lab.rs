@@ -126,6 +126,7 @@ fn at_end(result: &LabResult) -> String {
 
 #[cfg(test)]
 mod tests {
+    use isotherm_core::manifest::Manifest;
     use isotherm_lab::counts::{Counts, Residence};
     use isotherm_lab::measured::History;
 
@@ -149,6 +150,7 @@ mod tests {
     fn result() -> LabResult {
         LabResult {
             version: "1",
+            manifest: Manifest::default(),
             machine: "small".into(),
             kernel: "6.12".into(),
             program: vec!["sort".into(), "a\nb".into()],

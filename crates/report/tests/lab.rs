@@ -2,6 +2,7 @@
 
 mod support;
 
+use isotherm_core::manifest::Manifest;
 use isotherm_lab::counts::{Counts, Damon, Moves, Residence};
 use isotherm_lab::measured::{History, Measured, NeoProfUses, Samples, Served};
 use isotherm_lab::result::LabResult;
@@ -14,6 +15,7 @@ fn run(tiering: &str, kernel_tiering: bool, modelled_ns: u64) -> LabResult {
     let tier = Served { load_misses: 30, store_misses: 1, stall: 1_000_000 };
     LabResult {
         version: "1",
+        manifest: Manifest::default(),
         machine: "small".into(),
         kernel: "6.12".into(),
         program: vec!["sort".into()],

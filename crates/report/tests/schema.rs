@@ -14,6 +14,7 @@ const DOCUMENTED: Documented = Documented {
     objects: &[
         "report",
         "verdict",
+        "manifest",
         "plan",
         "input",
         "heatmap",

@@ -60,7 +60,7 @@ fn zipf() -> Stream {
         accesses: testing::zipf(PAGES, 0.99, 20_000_000, 1).into_iter().map(access).collect(),
         pages: (0..u64::from(PAGES)).map(|page| (0, page << 12)).collect(),
         threads: 1,
-        page_size: PageSize::Base,
+        ..Stream::default()
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use isotherm_core::manifest::Manifest;
 use isotherm_core::parameters::{Parameters, Scale};
 use isotherm_machine::Profile;
 use isotherm_policies::Entry;
@@ -51,6 +52,12 @@ pub struct Experiment<'a> {
 }
 
 impl Input {
+    /// Returns the origin of a result on this machine; the caller knows its own binary.
+    pub(crate) fn manifest(&self, profile: &Profile) -> Manifest {
+        let input = self.stream.fingerprint.clone();
+        Manifest { input, machine: profile.name.clone(), ..Manifest::default() }
+    }
+
     /// Summarises the input for people: footprint, heatmap, skew over pages, allocation sites.
     pub fn summary(&self, seed: u64, scale: Scale) -> InputSummary {
         let stream = &self.stream;

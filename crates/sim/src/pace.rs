@@ -31,7 +31,6 @@ impl Stream {
 
 #[cfg(test)]
 mod tests {
-    use isotherm_core::PageSize;
 
     use super::*;
 
@@ -46,7 +45,7 @@ mod tests {
         };
         let accesses = (0..10_000).flat_map(|page| [access(page, 0), access(page, 1)]).collect();
         let pages = (0..10_000).map(|page| (0, page << 12)).collect();
-        let stream = Stream { accesses, pages, threads: 2, page_size: PageSize::Base };
+        let stream = Stream { accesses, pages, threads: 2, ..Stream::default() };
         let paced = stream.at_own_pace(&Profile::builtin("pact").expect("builtin"), TierId(1));
         let of = |stream: &Stream, thread| -> Vec<u32> {
             stream

@@ -94,6 +94,7 @@ fn run(
     let runs = jobs.par_iter().map(run).collect::<Result<Vec<_>, _>>()?;
     Ok(Report {
         version: experiment.version.into(),
+        manifest: input.manifest(experiment.profile),
         input: input.summary(experiment.seed, experiment.scale),
         machine: experiment.profile.summary(),
         runs,

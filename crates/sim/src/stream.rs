@@ -1,11 +1,14 @@
 //! The accesses that a run replays: dense pages in address order, held in memory once for every policy.
 
 use std::collections::HashMap;
+use std::hash::Hasher;
 
 use isotherm_core::cache::LINE_SHIFT;
+use isotherm_core::manifest::Fingerprint;
 use isotherm_core::{Bytes, PageSize};
 use isotherm_machine::{Position, Request, Streamer, Triggers, Wasted};
 use isotherm_trace::Rows;
+use twox_hash::XxHash64;
 
 /// One access that missed the last-level cache: 16 bytes, because reading them bounds a replay's speed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -57,6 +60,8 @@ pub struct Stream {
     pub threads: usize,
     /// Page size of `pages`.
     pub page_size: PageSize,
+    /// Of the rows that it was built from, which the page size does not change.
+    pub fingerprint: Option<Fingerprint>,
 }
 
 /// An input that the simulator cannot hold.
@@ -127,6 +132,7 @@ pub struct StreamBuilder {
     threads: HashMap<u32, u16>,
     cores: Vec<Core>,
     page_size: PageSize,
+    rows: XxHash64,
     /// Why the rows do not fit, once they do not.
     refused: Option<fn(String) -> StreamError>,
 }
@@ -176,6 +182,7 @@ impl StreamBuilder {
         let (mut last_key, mut last_number) = (None, 0);
         let (mut last_thread, mut thread) = (None, 0);
         for index in 0..rows.len() {
+            self.rows.write(&encoded(rows, index));
             let page = rows.line[index] >> line_to_page;
             let key = u64::from(rows.process[index]) << PROCESS_SHIFT | page;
             if last_key != Some(key) {
@@ -261,8 +268,20 @@ impl StreamBuilder {
             accesses: self.accesses,
             threads: self.threads.len(),
             page_size: self.page_size,
+            fingerprint: Some(Fingerprint::Contents(self.rows.finish())),
         })
     }
+}
+
+/// Returns a row as bytes: a whole stripe of the hash, which is then fast.
+fn encoded(rows: &Rows, index: usize) -> [u8; 32] {
+    let mut bytes = [0; 32];
+    bytes[..8].copy_from_slice(&rows.line[index].to_le_bytes());
+    bytes[8..12].copy_from_slice(&rows.process[index].to_le_bytes());
+    bytes[12..16].copy_from_slice(&rows.thread[index].to_le_bytes());
+    bytes[16..20].copy_from_slice(&rows.instructions[index].to_le_bytes());
+    (bytes[20], bytes[21]) = (rows.dependence[index], rows.store[index]);
+    bytes
 }
 
 /// Returns a function that counts a wasted prefetch to the access that sent it.
@@ -289,6 +308,19 @@ mod tests {
             rows.push(Row { process, thread: process, instructions: 1, line, store: false, dependence: 0 });
         }
         rows
+    }
+
+    #[test]
+    fn equal_rows_have_one_fingerprint_whatever_their_batches_and_page_size() {
+        let of = |page_size, batches: &[&[(u32, u64)]]| {
+            let mut builder = StreamBuilder::new(page_size);
+            batches.iter().for_each(|batch| builder.append(&rows(batch)));
+            builder.finish("x").expect("rows").fingerprint.expect("of rows")
+        };
+        let whole = of(PageSize::Base, &[&[(0, 1), (1, 2), (0, 3)]]);
+        assert_eq!(whole, of(PageSize::Huge, &[&[(0, 1)], &[(1, 2), (0, 3)]]));
+        assert_ne!(whole, of(PageSize::Base, &[&[(0, 1), (1, 2), (0, 4)]]));
+        assert_ne!(whole, of(PageSize::Base, &[&[(0, 1), (1, 2)]]));
     }
 
     #[test]

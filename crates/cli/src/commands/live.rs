@@ -1,9 +1,10 @@
 //! `isotherm run` and `isotherm attach`: tier the memory of real programs.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use isotherm_core::live_result::LiveResult;
+use isotherm_core::manifest::Fingerprint;
 use isotherm_core::parameters::Scale;
 use isotherm_linux::process::Pid;
 use isotherm_live::policy_run::PolicyRun;
@@ -14,7 +15,7 @@ use crate::commands::machines::load_profile;
 use crate::commands::simulate::parse_scale;
 use crate::failure::Failure;
 use crate::output::{self, say};
-use crate::{libraries, settings};
+use crate::{fingerprint, libraries, settings};
 
 /// Runs a program with its memory tiered. The exit status is the program's.
 pub(crate) fn run(args: RunArgs) -> Result<(), Failure> {
@@ -46,12 +47,14 @@ fn tier(args: &LiveArgs, target: Target) -> Result<(), Failure> {
     let config = config(args)?;
     let [summary, page] = [&args.summary, &args.report].map(|path| output::open(path.as_ref()));
     let (summary, page) = (summary?, page?);
+    let program = fingerprint_of(&target);
     let session = Session::open(config, target).map_err(failure)?;
     if !args.quiet {
         session.notes().for_each(|note| say(&format!("isotherm: {note}\n")));
     }
     let Ended { exit, result } = session.start().map_err(failure)?.run();
-    let told = result.map_err(Failure::failed).and_then(|result| {
+    let told = result.map_err(Failure::failed).and_then(|mut result| {
+        (result.manifest.binary, result.manifest.input) = (fingerprint::own(), program);
         let told = tell(args, &result, exit.is_some());
         let json = output::write(summary, || isotherm_report::live_json(&result));
         let html = output::write(page, || isotherm_report::live_html(&result));
@@ -61,6 +64,15 @@ fn tier(args: &LiveArgs, target: Target) -> Result<(), Failure> {
     // The program's status is never replaced.
     told.unwrap_or_else(|failure| say(&format!("isotherm: {failure}\n")));
     Failure::exit(Some(exit.status().into()))
+}
+
+/// Returns the fingerprint of the program's file, which must be read while the program is there.
+fn fingerprint_of(target: &Target) -> Option<Fingerprint> {
+    match target {
+        Target::Launch { program, .. } => fingerprint::of_program(program),
+        Target::Attach { pid, .. } => fingerprint::of(Path::new(&format!("/proc/{}/exe", pid.0))),
+        Target::Inside { .. } => None,
+    }
 }
 
 /// Prints the summary: JSON on standard output, unless that is the program's own.

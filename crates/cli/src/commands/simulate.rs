@@ -11,7 +11,7 @@ use crate::failure::Failure;
 use crate::input::{self, Demand};
 use crate::memory::Memory;
 use crate::settings::{self, Setting};
-use crate::{output, progress};
+use crate::{fingerprint, output, progress};
 
 pub(crate) fn run(args: &SimulateArgs) -> Result<(), Failure> {
     let length = args.length.length()?;
@@ -40,14 +40,15 @@ pub(crate) fn run(args: &SimulateArgs) -> Result<(), Failure> {
         Some(length) => simulate_long(&loaded.input, &experiment, length, &done),
         None => simulate(&loaded.input, &experiment, &done),
     };
-    let report = report.map_err(|error| of_input(&loaded.input, &error))?;
+    let mut report = report.map_err(|error| of_input(&loaded.input, &error))?;
+    report.manifest.binary = fingerprint::own();
     bar.finish_and_clear();
     output::write(page, || isotherm_report::html(&report))?;
     if args.replay.json {
         return output::print(&format!("{}\n", isotherm_report::json(&report)));
     }
     output::print(&isotherm_report::table(&report))?;
-    output::name_report(&args.replay);
+    output::name_report(args.replay.report.as_deref(), args.replay.quiet);
     Ok(())
 }
 

@@ -8,7 +8,7 @@ use crate::args::SizeArgs;
 use crate::commands::machines::load_profile;
 use crate::commands::simulate::{load, of_input, parse_scale, select_policies, set_machine};
 use crate::failure::Failure;
-use crate::{output, progress, settings};
+use crate::{fingerprint, output, progress, settings};
 
 /// Policies without `--policy`: one of each kind that an operator can use, and the bounds.
 const DEFAULT: [&str; 8] =
@@ -46,14 +46,15 @@ pub(crate) fn run(args: &SizeArgs) -> Result<(), Failure> {
     };
     let bar = progress::bar(experiment.replays(), "sizing", args.replay.quiet);
     let report = size(&loaded.input, &experiment, &|| bar.inc(1));
-    let report = report.map_err(|error| of_input(&loaded.input, &error))?;
+    let mut report = report.map_err(|error| of_input(&loaded.input, &error))?;
+    report.manifest.binary = fingerprint::own();
     bar.finish_and_clear();
     output::write(page, || isotherm_report::size_html(&report, &plan))?;
     if args.replay.json {
         return output::print(&format!("{}\n", isotherm_report::size_json(&report, &plan)));
     }
     output::print(&isotherm_report::size_table(&report, &plan))?;
-    output::name_report(&args.replay);
+    output::name_report(args.replay.report.as_deref(), args.replay.quiet);
     Ok(())
 }
 

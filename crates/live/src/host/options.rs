@@ -1,5 +1,7 @@
 //! Options of the live host.
 
+use std::fmt;
+
 use isotherm_core::{Bytes, Nanos, PageSize, Pages, parse_share};
 
 /// Limit of the fast memory that the programs may use.
@@ -22,6 +24,15 @@ impl std::str::FromStr for FastLimit {
             return Ok(Self::Share(share));
         }
         text.parse().map(Self::Bytes).map_err(|_| FastLimitError(text.into()))
+    }
+}
+
+impl fmt::Display for FastLimit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Bytes(bytes) => write!(f, "{bytes}"),
+            Self::Share(share) => write!(f, "{}%", 100.0 * share),
+        }
     }
 }
 

@@ -5,6 +5,7 @@ mod orders;
 use std::time::Duration;
 
 use isotherm_core::live_result::{LiveResult, Summary};
+use isotherm_core::manifest::Manifest;
 use isotherm_core::parameters::{Parameters, REFERENCE_FOOTPRINT, REFERENCE_THREADS, Scale};
 use isotherm_core::{
     Bytes, EngineError, EngineStatistics, Host, Pages, Policy, Sampling, SamplingRate, Signals, View,
@@ -70,6 +71,7 @@ impl PolicyRun {
     ) -> LiveResult {
         LiveResult {
             version: env!("CARGO_PKG_VERSION").into(),
+            manifest: Manifest::default(),
             program,
             policy: self.entry.name.into(),
             parameters: self.scaled(ran.scale),

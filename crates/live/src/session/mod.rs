@@ -14,6 +14,7 @@ mod config;
 mod environment;
 mod error;
 mod kernel_spaces;
+mod manifest;
 mod own_process;
 mod processes;
 mod sources;
@@ -25,6 +26,7 @@ use std::time::Duration;
 
 use isotherm_core::Nanos;
 use isotherm_core::live_result::LiveResult;
+use isotherm_core::manifest::Manifest;
 use isotherm_linux::memory::mover::MoverOptions;
 use isotherm_linux::process::lock::EngineLock;
 use isotherm_linux::process::signals::Signals;
@@ -59,6 +61,7 @@ pub struct Session {
     target: Target,
     plan: TierPlan,
     sources: Sources,
+    manifest: Manifest,
     control: Option<Control>,
     /// Held from the start for a process that already runs.
     lock: Option<EngineLock>,
@@ -83,7 +86,8 @@ impl Session {
         let control = config.control.as_deref().map(Control::open).transpose()?;
         target.hide_own_memory();
         let sources = Sources::open(&config, &target, needs, &plan)?;
-        Ok(Self { config, target, plan, sources, control, lock, signals })
+        let manifest = manifest::read(Path::new("/"), &config, plan.free);
+        Ok(Self { config, target, plan, sources, manifest, control, lock, signals })
     }
 
     /// Returns what the user should know before the program starts.
@@ -96,7 +100,7 @@ impl Session {
     /// # Errors
     /// If the program cannot be launched or followed, or a signal has asked for the end.
     pub fn start(self) -> Result<RunningSession, SessionError> {
-        let Self { config, target, plan, sources, control, lock, mut signals } = self;
+        let Self { config, target, plan, sources, manifest, control, lock, mut signals } = self;
         if let Some(received) = signals.as_mut().and_then(Signals::take) {
             return Err(SessionError::Interrupted(received.signal));
         }
@@ -125,6 +129,7 @@ impl Session {
         Ok(RunningSession {
             host,
             policy,
+            manifest,
             control,
             program,
             exit,
@@ -137,6 +142,7 @@ impl Session {
 pub struct RunningSession {
     host: LiveHost,
     policy: PolicyRun,
+    manifest: Manifest,
     control: Option<Control>,
     /// The program and its arguments, or its number.
     program: Vec<String>,
@@ -165,7 +171,10 @@ impl RunningSession {
         }
         let exit = self.exit.as_ref().and_then(|exit| exit.get()).copied();
         let status = exit.map(|exit| i32::from(exit.status()));
-        let result = ran.map(|ran| self.policy.result(self.program, &ran, self.host.summary(), status));
+        let result = ran.map(|ran| LiveResult {
+            manifest: self.manifest,
+            ..self.policy.result(self.program, &ran, self.host.summary(), status)
+        });
         Ended { exit, result }
     }
 }

@@ -34,6 +34,8 @@ pub struct TierPlan {
     /// Tier of each memory source; empty in shadow mode.
     pub map: TierMap,
     pub fast: FastLimit,
+    /// Memory that is free on the machine's fastest nodes.
+    pub free: Bytes,
     /// Whether nothing moves.
     pub shadow: bool,
     pub notes: Vec<String>,
@@ -79,6 +81,7 @@ impl TierPlan {
             map: TierMap::of(&topology, &nodes),
             nodes,
             fast: request.fast.unwrap_or(FastLimit::Bytes(Bytes(u64::MAX))),
+            free: free(&tiers),
             tiers: tiers.all().iter().enumerate().map(tier).collect(),
             shadow: false,
             notes,
@@ -95,6 +98,7 @@ impl TierPlan {
             nodes: Vec::new(),
             map: TierMap::default(),
             fast: request.fast.unwrap_or(SHADOW_FAST),
+            free: free(tiers),
             shadow: true,
             notes,
         }
@@ -108,6 +112,10 @@ impl TierPlan {
             || cgroup.is_some_and(|cgroup| Reclaimer::of_cgroup(root, cgroup).is_ok())
             || fast.is_some_and(|&node| Reclaimer::find(root, own, own, node).is_ok())
     }
+}
+
+fn free(tiers: &Tiers) -> Bytes {
+    tiers.all().first().map_or(Bytes(0), |tier| tier.free)
 }
 
 fn same_tier(same: &SameTier) -> String {

@@ -7,7 +7,7 @@ use isotherm_core::live_result::{
 };
 use isotherm_core::{Bytes, Nanos, PageSize};
 
-use super::Noise;
+use super::{Noise, manifest};
 
 const MIB: u64 = 1 << 20;
 const FOOTPRINT: u64 = 2048 * MIB;
@@ -68,6 +68,7 @@ pub fn lasting(moments: usize) -> LiveResult {
     };
     LiveResult {
         version: "0.1.0".into(),
+        manifest: manifest(),
         program: ["/usr/bin/redis-server", "--port", "7777"].map(String::from).into(),
         policy: entry.name.into(),
         parameters: entry.parameters(),

@@ -10,6 +10,7 @@ pub mod validator;
 
 use std::collections::BTreeMap;
 
+use isotherm_core::manifest::{Fingerprint, Manifest};
 use isotherm_core::parameters::{Kind, Parameters, Spec};
 use isotherm_core::{Bytes, Nanos, PageSize};
 use isotherm_machine::MachineNumber;
@@ -103,7 +104,26 @@ pub fn sized(intervals: usize, columns: usize, rows: usize, repeat: usize) -> Re
         SIZES.iter().flat_map(|size| POLICIES.iter().map(move |policy| run(*policy, *size, intervals)));
     let runs: Vec<_> = runs.collect();
     let runs = std::iter::repeat_n(runs, repeat).flatten().collect();
-    Report { version: "0.1.0".into(), input: input(columns, rows), machine: machine(), runs }
+    Report {
+        version: "0.1.0".into(),
+        manifest: manifest(),
+        input: input(columns, rows),
+        machine: machine(),
+        runs,
+    }
+}
+
+/// Returns a manifest with every field.
+#[allow(unreachable_pub, reason = "shared by tests and the preview")]
+pub fn manifest() -> Manifest {
+    Manifest {
+        binary: Some(Fingerprint::Build(vec![0xb1])),
+        input: Some(Fingerprint::Contents(1)),
+        machine: "a server, 104 threads".into(),
+        kernel: Some("6.12.1-amd64".into()),
+        free_dram_bytes: Some(Bytes(64 << 30)),
+        options: [("overhead", "0.02".to_owned())].into(),
+    }
 }
 
 fn input(columns: usize, rows: usize) -> InputSummary {

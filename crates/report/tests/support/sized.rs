@@ -1,6 +1,5 @@
 //! A sizing of a small stream, computed by the simulator.
 
-use isotherm_core::PageSize;
 use isotherm_core::parameters::Scale;
 use isotherm_machine::Profile;
 use isotherm_sim::{Access, Input, SizeExperiment, SizeReport, Stream, size};
@@ -20,7 +19,7 @@ pub fn sizing(budget: f64) -> SizeReport {
         accesses: (0..120_000).map(|_| access(page())).collect(),
         pages: (0..u64::from(PAGES)).map(|page| (0, page << 12)).collect(),
         threads: 1,
-        page_size: PageSize::Base,
+        ..Stream::default()
     };
     let name = "folder/small.trace".into();
     let input = Input {

@@ -118,6 +118,7 @@ pub fn size(
     let policies = search.policies(full_policies(input, experiment, &whole))?;
     Ok(SizeReport {
         version: experiment.version.into(),
+        manifest: input.manifest(experiment.profile),
         input: describe(input, experiment),
         machine: experiment.profile.summary(),
         budget: experiment.budget,

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use isotherm_core::manifest::Manifest;
 use isotherm_core::parameters::Parameters;
 use isotherm_core::{Bytes, Nanos, PageSize};
 use isotherm_machine::MachineSummary;
@@ -12,6 +13,8 @@ use serde::Serialize;
 pub struct SizeReport {
     /// Isotherm's version.
     pub version: String,
+    /// Where the result comes from.
+    pub manifest: Manifest,
     /// The input.
     pub input: SizedInput,
     /// The machine profile, every number with its source.

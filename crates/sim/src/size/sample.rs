@@ -61,7 +61,7 @@ impl Groups {
             (page != NONE).then_some(Access { page, dependence, trigger, pair, ..*access })
         };
         let accesses = stream.accesses.iter().filter_map(keep).collect();
-        Stream { accesses, pages, threads: stream.threads, page_size: stream.page_size }
+        Stream { accesses, pages, threads: stream.threads, page_size: stream.page_size, fingerprint: None }
     }
 }
 

@@ -4,7 +4,6 @@
 
 use std::collections::BTreeMap;
 
-use isotherm_core::PageSize;
 use isotherm_core::parameters::{Parameters, Scale};
 use isotherm_machine::Profile;
 use isotherm_policies::{Entry, find};
@@ -49,7 +48,7 @@ pub fn stream(pages: impl IntoIterator<Item = u32>, count: u32, instructions: u3
         accesses: pages.into_iter().map(access).collect(),
         pages: (0..u64::from(count)).map(|page| (0, page << 12)).collect(),
         threads: 1,
-        page_size: PageSize::Base,
+        ..Stream::default()
     }
 }
 

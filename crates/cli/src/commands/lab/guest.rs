@@ -9,7 +9,7 @@ use isotherm_core::{Bytes, Nanos, PageSize};
 use isotherm_lab::LabError;
 use isotherm_lab::cache::Cache;
 use isotherm_lab::console::Console;
-use isotherm_lab::job::{Job, PolicyRun};
+use isotherm_lab::job::{Job, PolicyRun, Task};
 use isotherm_lab::machine::Machine;
 use isotherm_lab::result::LabResult;
 use isotherm_lab::run_directory::RunDirectory;
@@ -19,6 +19,7 @@ use isotherm_live::host::FastLimit;
 use super::plan::job;
 use crate::args::lab::GuestArgs;
 use crate::failure::Failure;
+use crate::fingerprint;
 use crate::output::{self, say};
 
 /// Exit statuses that are not the program's, as those of `timeout` and `env`.
@@ -43,7 +44,12 @@ pub(super) fn boot(
     options: &SessionOptions,
 ) -> Result<LabResult, Failure> {
     let ended = session::run(machine, job, cache, run, options).map_err(|error| failure(&error))?;
-    Ok(LabResult::gather(machine, job, name.into(), cache, run, &ended))
+    let mut result = LabResult::gather(machine, job, name.into(), cache, run, &ended);
+    result.manifest.binary = fingerprint::own();
+    if let Task::Program(words) = &job.task {
+        result.manifest.input = words.first().and_then(|name| fingerprint::of_program(name));
+    }
+    Ok(result)
 }
 
 /// Turns a share of fast memory into bytes: runs the program once without limit to see how much it uses.

@@ -13,8 +13,8 @@ use super::guest::failure;
 use crate::args::lab::GuestArgs;
 use crate::failure::Failure;
 use crate::input::load_named;
-use crate::libraries;
 use crate::settings::{self, Setting};
+use crate::{fingerprint, libraries};
 
 /// Loads a machine by its name, or from a file if the name ends in `.toml` or contains a `/`.
 pub(super) fn load_machine(name: &str) -> Result<Machine, Failure> {
@@ -169,14 +169,12 @@ fn check_command(name: &OsStr) -> Result<(), Failure> {
         path.metadata().ok().map(|data| data.is_file() && data.permissions().mode() & 0o111 != 0)
     };
     let missing = || Failure::Command(127, format!("{shown}: command not found"));
-    if shown.contains('/') {
-        return match executable(Path::new(name)) {
-            Some(true) => Ok(()),
-            Some(false) => Err(Failure::Command(126, format!("{shown}: not an executable file"))),
-            None => Err(missing()),
-        };
+    let files = fingerprint::files_of(name);
+    if files.iter().any(|file| executable(file) == Some(true)) {
+        return Ok(());
     }
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let found = std::env::split_paths(&path).any(|folder| executable(&folder.join(name)) == Some(true));
-    if found { Ok(()) } else { Err(missing()) }
+    if shown.contains('/') && executable(Path::new(name)).is_some() {
+        return Err(Failure::Command(126, format!("{shown}: not an executable file")));
+    }
+    Err(missing())
 }
