@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use isotherm_machine::Profile;
 use libfuzzer_sys::fuzz_target;
 
-/// Puts Isotherm's own profiles into the corpus.
+/// Puts Isotherm's own profiles into the corpus, and one of each kind of base.
 fn seed() {
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
     let corpus = root.join("corpus/profile");
@@ -18,6 +18,9 @@ fn seed() {
         if file.is_file() {
             fs::copy(&file, corpus.join(file.file_name().expect("a file"))).expect("copied");
         }
+    }
+    for base in ["pact", "fuzz.toml", "/etc/passwd"] {
+        fs::write(corpus.join(base.replace('/', "-")), format!("base = \"{base}\"\n[[tier]]\n")).expect("written");
     }
 }
 

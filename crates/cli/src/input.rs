@@ -8,6 +8,7 @@ use std::path::Path;
 
 use isotherm_core::parameters::Parameters;
 use isotherm_core::{Bytes, PageSize};
+use isotherm_machine::is_path;
 use isotherm_sim::{ACCESS_MEMORY, Input, Loaded, MAX_ACCESSES, StreamBuilder, replay_memory};
 use isotherm_trace::{Provenance, Rows, TraceReader, open_regular};
 use isotherm_workloads::Workload;
@@ -68,11 +69,16 @@ fn too_many(name: &str, max: u64) -> Failure {
 
 /// Reads a text file that the user named.
 pub(crate) fn read_text(path: &Path) -> Result<String, Failure> {
+    read_text_up_to(path, TEXT)
+}
+
+/// Reads a text file of at most `limit` bytes that the user named.
+pub(crate) fn read_text_up_to(path: &Path, limit: u64) -> Result<String, Failure> {
     let failed = |error: io::Error| Failure::usage_at(path, error);
     let mut text = String::new();
-    open_regular(path).and_then(|file| file.take(TEXT + 1).read_to_string(&mut text)).map_err(failed)?;
-    if text.len() as u64 > TEXT {
-        return Err(Failure::usage_at(path, format!("larger than {}", Bytes(TEXT))));
+    open_regular(path).and_then(|file| file.take(limit + 1).read_to_string(&mut text)).map_err(failed)?;
+    if text.len() as u64 > limit {
+        return Err(Failure::usage_at(path, format!("larger than {}", Bytes(limit))));
     }
     Ok(text)
 }
@@ -83,11 +89,10 @@ pub(crate) fn load_named<T, E: Display>(
     builtin: impl FnOnce(&str) -> Result<T, E>,
     parse: impl FnOnce(&str, &str) -> Result<T, E>,
 ) -> Result<T, Failure> {
-    let path = Path::new(name);
-    if path.extension().is_none_or(|ending| ending != "toml") && !name.contains('/') {
+    if !is_path(name) {
         return builtin(name).map_err(Failure::usage);
     }
-    parse(&read_text(path)?, name).map_err(Failure::usage)
+    parse(&read_text(Path::new(name))?, name).map_err(Failure::usage)
 }
 
 pub(crate) fn load_trace(

@@ -39,7 +39,7 @@ pub use curve::{Curve, Point};
 pub use limits::MAX_TIERS;
 pub use profile::{
     CoreClock, CoreProfile, Costs, DeviceProfile, MachineNumber, MachineSummary, Profile, ProfileError,
-    TierProfile, TlbProfile,
+    TierProfile, TlbProfile, is_path,
 };
 pub use streamer::{Position, Streamer, Triggers, Wasted};
 pub use thread_model::{CoreTiming, Request, ThreadModel, Timing};

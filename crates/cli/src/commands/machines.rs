@@ -1,10 +1,12 @@
 //! `isotherm machines [NAME]`.
 
+use std::path::Path;
+
 use isotherm_machine::Profile;
 
 use crate::args::NameArgs;
 use crate::failure::Failure;
-use crate::input::load_named;
+use crate::input::{load_named, read_text};
 use crate::output::{listing, print};
 
 pub(crate) fn run(args: &NameArgs) -> Result<(), Failure> {
@@ -16,7 +18,8 @@ pub(crate) fn run(args: &NameArgs) -> Result<(), Failure> {
 
 /// Loads a profile by its name, or from a file if the name ends in `.toml` or contains a `/`.
 pub(crate) fn load_profile(name: &str) -> Result<Profile, Failure> {
-    load_named(name, Profile::builtin, Profile::parse)
+    let read = |path: &str| read_text(Path::new(path)).map_err(|error| error.to_string());
+    load_named(name, Profile::builtin, |text, file| Profile::parse_with(text, file, &read))
 }
 
 fn list(as_json: bool) -> Result<(), Failure> {

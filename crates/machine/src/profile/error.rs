@@ -35,6 +35,11 @@ impl ProfileError {
         ))
     }
 
+    /// The profile that this one starts from cannot be used.
+    pub(super) fn base(file: &str, what: &str) -> Self {
+        Self(format!("{}: base: {}", one_line(file), one_line(what)))
+    }
+
     /// A tier's curve, or what stands beside it, cannot be used.
     pub(crate) fn curve(file: &str, path: &str, what: &str) -> Self {
         Self(format!("{}: {path}: {}", one_line(file), one_line(what)))

@@ -9,42 +9,35 @@ use super::fields::Field;
 use super::{CURVE, CURVE_VALUE, FACTOR, FROM_CURVE, Profile, ProfileError, TierProfile, curve_path};
 use crate::curve::Curve;
 
+const BASE: &str = "a machine's name, or the path of a TOML file from this one's folder";
 const ENTRY: &str = "a table such as { value = \"90ns\", source = \"where it comes from\" }";
+
+/// Profiles that may stand behind one another: more are a circle.
+const BASES: usize = 8;
+
+/// Returns the text of the file of a path, or why there is none in one line.
+type Read<'a> = &'a dyn Fn(&str) -> Result<String, String>;
 
 impl Profile {
     /// Reads a profile from the text of a TOML file, in the format of `docs/reference/machines.md`. `file`
-    /// names the text in errors; its stem becomes the profile's name.
+    /// names the text in errors; its stem becomes the profile's name. A base must be a built-in profile, so
+    /// that no other file is read.
     ///
     /// # Errors
     /// One line that names the file, the field and what was expected: text that is no TOML, an unknown or
     /// missing field, a value of the wrong unit or out of range, a number without a source, tiers that are
-    /// not ordered fastest first.
+    /// not ordered fastest first, an unknown base.
     pub fn parse(text: &str, file: &str) -> Result<Self, ProfileError> {
-        let table = text.parse::<Table>().map_err(|error| syntax(text, file, &error))?;
-        let reader = Reader { file };
-        reader.no_others(&table, "", &["title", "core", "llc", "tlb", "tier", "costs", "device"])?;
-        let mut profile = Self {
-            name: stem(file),
-            title: reader.text(&table, "title", "one line that says what machine it is")?,
-            ..Self::default()
-        };
-        for section in ["core", "llc", "tlb", "costs"] {
-            let numbers = reader.table(&table, section)?;
-            reader.section(&mut profile, numbers, section, 0)?;
-        }
-        if table.contains_key("device") {
-            reader.section(&mut profile, reader.table(&table, "device")?, "device", 0)?;
-        }
-        for (index, tier) in reader.tiers(&table)?.iter().enumerate() {
-            let path = format!("tier.{index}");
-            let tier = tier.as_table().ok_or_else(|| reader.unexpected(&path, tier, "a [[tier]]"))?;
-            let name = reader.text(tier, &format!("{path}.name"), "what the tier is, such as \"DRAM\"")?;
-            profile.tiers.push(TierProfile { name, ..TierProfile::default() });
-            reader.curve(&mut profile, tier, index)?;
-            reader.section(&mut profile, tier, "tier", index)?;
-        }
-        profile.check_order(file)?;
-        Ok(profile)
+        Self::parse_with(text, file, &|_| Err("files are not read here".into()))
+    }
+
+    /// As [`Self::parse`]; `read` returns the text of a base that is a file, whose path is relative to this
+    /// one's.
+    ///
+    /// # Errors
+    /// As [`Self::parse`], and bases that stand behind one another in a circle.
+    pub fn parse_with(text: &str, file: &str, read: Read<'_>) -> Result<Self, ProfileError> {
+        parse_behind(text, file, read, &mut Vec::new())
     }
 
     /// Writes every number with its source, so that [`Self::parse`] returns the same self.
@@ -80,6 +73,56 @@ impl Profile {
     }
 }
 
+/// Parses a profile that stands behind these files, each the base of the one before it.
+fn parse_behind(
+    text: &str,
+    file: &str,
+    read: Read<'_>,
+    before: &mut Vec<String>,
+) -> Result<Profile, ProfileError> {
+    let table = text.parse::<Table>().map_err(|error| syntax(text, file, &error))?;
+    let reader = Reader { file };
+    reader.no_others(&table, "", &["base", "title", "core", "llc", "tlb", "tier", "costs", "device"])?;
+    let mut profile = match table.contains_key("base") {
+        false => Profile::default(),
+        true => {
+            before.push(file.into());
+            let base = reader.text(&table, "base", BASE)?;
+            reader.base(&base, read, before)?
+        }
+    };
+    profile.name = stem(file);
+    if profile.title.is_empty() || table.contains_key("title") {
+        profile.title = reader.text(&table, "title", "one line that says what machine it is")?;
+    }
+    let inherits = table.contains_key("base");
+    for section in ["core", "llc", "tlb", "costs", "device"] {
+        let optional = inherits || section == "device";
+        if table.contains_key(section) || !optional {
+            reader.section(&mut profile, reader.table(&table, section)?, section, 0)?;
+        }
+    }
+    let tiers = if inherits && !table.contains_key("tier") { &[] } else { reader.tiers(&table)? };
+    for (index, tier) in tiers.iter().enumerate() {
+        reader.tier(&mut profile, tier, index)?;
+    }
+    profile.check_order(file)?;
+    Ok(profile)
+}
+
+/// Returns the path of a file that another one names.
+fn beside(file: &str, base: &str) -> String {
+    match file.rsplit_once('/') {
+        Some((folder, _)) if !base.starts_with('/') => format!("{folder}/{}", base.trim_start_matches("./")),
+        _ => base.trim_start_matches("./").into(),
+    }
+}
+
+/// Returns whether a machine's name is a file's path instead: it ends in `.toml` or contains a `/`.
+pub fn is_path(name: &str) -> bool {
+    name.ends_with(".toml") || name.contains('/')
+}
+
 /// Turns `machines/pact.toml` into `pact`.
 fn stem(file: &str) -> String {
     let name = file.rsplit(['/', '\\']).next().unwrap_or(file);
@@ -97,7 +140,39 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Reads every number of a section, which must hold them all and no others.
+    /// Returns the profile that this one starts from.
+    fn base(&self, base: &str, read: Read<'_>, before: &mut Vec<String>) -> Result<Profile, ProfileError> {
+        if !is_path(base) {
+            return Profile::builtin(base).map_err(|error| ProfileError::base(self.file, &error.to_string()));
+        }
+        let path = beside(self.file, base);
+        if before.contains(&path) || before.len() >= BASES {
+            let circle =
+                format!("{path} goes in a circle or through more than {BASES} files; expected {BASE}");
+            return Err(ProfileError::base(self.file, &circle));
+        }
+        let text = read(&path)
+            .map_err(|error| ProfileError::base(self.file, &format!("{error}; expected {BASE}")))?;
+        parse_behind(&text, &path, read, before)
+    }
+
+    /// Reads a tier, which may change one of the base.
+    fn tier(&self, profile: &mut Profile, tier: &Value, index: usize) -> Result<(), ProfileError> {
+        let path = format!("tier.{index}");
+        let tier = tier.as_table().ok_or_else(|| self.unexpected(&path, tier, "a [[tier]]"))?;
+        let inherited = index < profile.tiers.len();
+        if !inherited {
+            profile.tiers.push(TierProfile::default());
+        }
+        if !inherited || tier.contains_key("name") {
+            let expected = "what the tier is, such as \"DRAM\"";
+            profile.tiers[index].name = self.text(tier, &format!("{path}.name"), expected)?;
+        }
+        self.curve(profile, tier, index)?;
+        self.section(profile, tier, "tier", index)
+    }
+
+    /// Reads every number of a section, which must hold all that the base does not, and no others.
     fn section(
         &self,
         profile: &mut Profile,
@@ -111,8 +186,10 @@ impl Reader<'_> {
             known.splice(0..0, ["name", CURVE]);
         }
         self.no_others(table, &path, &known)?;
-        let curve = table.contains_key(CURVE);
+        let curve = section == "tier" && profile.tiers[tier].curve.is_some();
+        let inherited = profile.sources.clone();
         let needed = |field: &Field| match field.name {
+            _ if inherited.contains_key(&field.path(tier)) => false,
             FACTOR => !curve,
             name if curve && FROM_CURVE.contains(&name) => false,
             _ => !field.optional,

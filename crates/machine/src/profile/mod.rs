@@ -16,6 +16,7 @@ mod tests;
 
 pub use error::ProfileError;
 use fields::{FIELDS, Field};
+pub use file::is_path;
 
 use crate::curve::Curve;
 

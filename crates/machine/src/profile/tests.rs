@@ -240,6 +240,88 @@ fn a_curve_that_cannot_be_is_one_line_of_error() {
     );
 }
 
+/// Parses a profile whose bases are these files.
+fn parse_beside(text: &str, files: &[(&str, &str)]) -> Result<Profile, ProfileError> {
+    let read = |path: &str| {
+        let file = files.iter().find(|(name, _)| *name == path);
+        file.map(|(_, text)| (*text).to_owned()).ok_or_else(|| format!("{path}: no such file"))
+    };
+    Profile::parse_with(text, "folder/mine.toml", &read)
+}
+
+#[test]
+fn a_profile_with_a_base_holds_only_what_differs() {
+    let text = r#"
+base = "pact"
+[core]
+cores = { value = 24, source = "lscpu" }
+[[tier]]
+[[tier]]
+name = "my CXL"
+latency = { value = "240ns", source = "measured" }
+"#;
+    let mine = Profile::parse(text, "mine.toml").expect("a profile");
+    let mut expected = Profile::builtin("pact").expect("builtin");
+    expected.set_from("core.cores", "24", "lscpu").expect("in range");
+    expected.set_from("tier.1.latency", "240ns", "measured").expect("in range");
+    (expected.name, expected.tiers[1].name) = ("mine".into(), "my CXL".into());
+    assert_eq!(mine, expected);
+    let titled = Profile::parse("title = \"Mine\"\nbase = \"pact\"", "mine.toml").expect("a profile");
+    assert_eq!((titled.title.as_str(), titled.tiers.len()), ("Mine", 2));
+    // A tier that the base lacks must be whole.
+    let third = format!("{text}[[tier]]\nname = \"far\"\n");
+    let error = Profile::parse(&third, "mine.toml").expect_err("no numbers").to_string();
+    assert!(error.contains("tier.2.latency is missing"), "{error}");
+}
+
+#[test]
+fn a_tier_of_the_base_may_change_between_a_curve_and_a_factor() {
+    let tier = |base: &str, entry: &str| {
+        let text = format!("base = \"{base}\"\n[[tier]]\n[[tier]]\n{entry}\n");
+        Profile::parse(&text, "mine.toml").expect(entry).tiers.remove(1)
+    };
+    let curve = tier("pact", "curve = { value = \"vistara-cxl\", source = \"a test\" }");
+    assert!(curve.curve.is_some() && curve.loaded_latency_factor.is_none());
+    assert_ne!(curve.latency, Nanos(190), "the curve's");
+    let factor = tier("turin", "loaded_latency_factor = { value = 2, source = \"a test\" }");
+    assert!(factor.curve.is_none() && factor.loaded_latency_factor == Some(2.0));
+    assert!(tier("turin", "").curve.is_some());
+}
+
+#[test]
+fn a_base_may_be_a_file_beside_the_profile() {
+    let base = pact_with("\"190ns\"", "\"300ns\"");
+    let files = [("folder/base.toml", base.as_str()), ("folder/sub/more.toml", "base = \"../base.toml\"")];
+    let more = ("folder/sub/../base.toml", base.as_str());
+    let found = parse_beside("base = \"./base.toml\"", &files).expect("a profile");
+    assert_eq!((found.name.as_str(), found.tiers[1].latency), ("mine", Nanos(300)));
+    let found = parse_beside("base = \"sub/more.toml\"", &[files[0], files[1], more]).expect("a profile");
+    assert_eq!(found.tiers[1].latency, Nanos(300));
+}
+
+#[test]
+fn a_base_that_cannot_be_is_one_line_of_error() {
+    let refused = |text: &str, files: &[(&str, &str)], words: &[&str]| {
+        let error = parse_beside(text, files).expect_err(text).to_string();
+        assert!(!error.contains('\n') && error.starts_with("folder/"), "{error}");
+        assert!(words.iter().all(|word| error.contains(word)), "{words:?} in {error}");
+    };
+    refused("base = \"pcat\"", &[], &["mine.toml: base:", "no machine 'pcat'", "pact"]);
+    refused("base = \"x.toml\"", &[], &["mine.toml: base:", "folder/x.toml: no such file", "expected"]);
+    refused("base = 5", &[], &["base: '5' is not a machine's name"]);
+    refused("base = \"mine.toml\"", &[], &["folder/mine.toml goes in a circle"]);
+    let other = ("folder/other.toml", "base = \"mine.toml\"");
+    refused("base = \"other.toml\"", &[other], &["folder/other.toml: base:", "in a circle"]);
+    refused("base = \"other.toml\"", &[("folder/other.toml", "title")], &["folder/other.toml: line 1"]);
+    // A path that grows with each step is not the same again.
+    let read = |_: &str| Ok("base = \"../a/b.toml\"".to_owned());
+    let error = Profile::parse_with("base = \"../a/b.toml\"", "a/b.toml", &read).expect_err("endless");
+    assert!(error.to_string().contains("more than 8 files"), "{error}");
+    // Without a reader only built-in profiles are bases.
+    let error = error_of("base = \"/etc/passwd\"");
+    assert!(error.contains("base: files are not read here"), "{error}");
+}
+
 #[test]
 fn numbers_may_stand_without_quotes_where_they_have_no_unit() {
     let profile = Profile::parse(&pact_with("\"10\"", "12"), "mine.toml").expect("a plain count");
