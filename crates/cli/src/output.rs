@@ -13,7 +13,6 @@ use isotherm_core::parameters::{Parameters, Preset, Spec, Value};
 use isotherm_trace::TraceSummary;
 use tempfile::NamedTempFile;
 
-use crate::args::ReplayArgs;
 use crate::failure::Failure;
 
 /// Prints to standard output, without the terminal codes that a trace or a program may have brought; a closed
@@ -138,8 +137,8 @@ pub(crate) fn report_trace(path: &Path, trace: &TraceSummary) {
     say(&format!("{}: {rows} rows, {bytes} bytes in {parts} parts\n", path.display()));
 }
 
-pub(crate) fn name_report(args: &ReplayArgs) {
-    if let (Some(path), false) = (&args.report, args.quiet) {
+pub(crate) fn name_report(report: Option<&Path>, quiet: bool) {
+    if let (Some(path), false) = (report, quiet) {
         say(&format!("report: {}\n", path.display()));
     }
 }

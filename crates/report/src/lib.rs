@@ -35,6 +35,7 @@
 #![forbid(unsafe_code)]
 
 mod columns;
+mod compare;
 mod facts;
 mod format;
 mod gallery;
@@ -46,6 +47,7 @@ mod size;
 mod table;
 mod verdict;
 
+pub use compare::{CompareError, Comparison, compare_html, compare_json, compare_text};
 pub use gallery::{Pictured, gallery_html};
 pub use html::{MAX_HTML_BYTES, html};
 pub use lab::{lab_json, lab_table, lab_text};

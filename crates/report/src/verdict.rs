@@ -13,13 +13,13 @@ use crate::format::{factor, file_name, percent, share};
 use crate::size::plan::{Plan, Planned};
 
 /// The least gain that counts: seeds and placements of the same program differ by less.
-const LEAST_GAIN: f64 = 0.01;
+pub(crate) const LEAST_GAIN: f64 = 0.01;
 
 /// Share of accesses by which fast memory must serve more than its share of the memory.
-const LEAST_SKEW: f64 = 0.05;
+pub(crate) const LEAST_SKEW: f64 = 0.05;
 
 /// The least accesses that tell a live run's hit ratio: its standard error is then below 2 points.
-const LEAST_SAMPLES: u64 = 1000;
+pub(crate) const LEAST_SAMPLES: u64 = 1000;
 
 /// Signals that a machine gives only with a kernel that is not released, with a profiling device, or not yet.
 const RARE: [Signal; 5] = [

@@ -45,6 +45,8 @@ pub(crate) enum Verb {
     Simulate(SimulateArgs),
     /// Find the least fast memory that keeps a program within a slowdown
     Size(SizeArgs),
+    /// Compare two results: what differs in their inputs, their figures, which is better
+    Compare(CompareArgs),
     /// Run a program with its memory tiered; without a slow tier, report what would move
     Run(RunArgs),
     /// Tier the memory of a running process and its descendants
@@ -277,6 +279,26 @@ pub(crate) struct SizeArgs {
     /// Approximate accesses of a sub-sample, reached by leaving pages out (k, M, G)
     #[arg(long, value_name = "N", default_value = "1M", value_parser = isotherm_core::parse_count)]
     pub(crate) sample: u64,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CompareArgs {
+    /// The result to compare with: a file that `--json` or `--summary` of simulate, size, run, attach or lab
+    /// wrote
+    #[arg(value_name = "A.json")]
+    pub(crate) a: PathBuf,
+    /// The result to judge, of the same verb or another
+    #[arg(value_name = "B.json")]
+    pub(crate) b: PathBuf,
+    /// Print one JSON object instead of tables
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Write a report as one HTML file
+    #[arg(long, value_name = "FILE.html")]
+    pub(crate) report: Option<PathBuf>,
+    /// Do not say where the report is
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
 }
 
 #[derive(Debug, Args)]

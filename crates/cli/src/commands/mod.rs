@@ -2,6 +2,7 @@
 
 pub(crate) mod alloc_profile;
 pub(crate) mod calibrate;
+pub(crate) mod compare;
 pub(crate) mod doctor;
 pub(crate) mod generate;
 pub(crate) mod lab;
