@@ -18,6 +18,7 @@ const DOCUMENTED: Documented = Documented {
     objects: &[
         "run",
         "verdict",
+        "manifest",
         "plan",
         "tier",
         "traffic",

@@ -3,6 +3,7 @@
 mod alloc_run;
 mod bad_input;
 mod calibrate;
+mod compare;
 mod doctor;
 mod documents;
 mod generated;

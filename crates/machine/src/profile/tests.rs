@@ -99,7 +99,7 @@ fn mistakes_are_one_line_with_file_field_and_what_was_expected() {
     check(
         "[llc]",
         "[cache]",
-        "unknown field cache of a profile; there are title, core, llc, tlb, tier, costs, device",
+        "unknown field cache of a profile; there are base, title, core, llc, tlb, tier, costs, device",
     );
     check("\"90ns\"", "\"90\"", "tier.0.latency: '90' is not a duration from 1ns to 1s");
     check("\"90ns\"", "\"0ns\"", "tier.0.latency: '0ns' is not a duration from 1ns to 1s");

@@ -36,9 +36,9 @@ pub(super) struct Judged {
 }
 
 impl Judged {
-    fn unknown(why: &str) -> Self {
+    fn unknown(why: &str, comparison: &Comparison) -> Self {
         let sentence = format!("No verdict: {why}.");
-        Self { better: Better::Unknown, figure: None, sentence, sure: String::new() }
+        Self { better: Better::Unknown, figure: None, sentence, sure: sure(comparison) }
     }
 }
 
@@ -47,7 +47,7 @@ pub(super) fn judge(comparison: &Comparison) -> Judged {
     let [a, b] = &comparison.outcomes;
     for (side, outcome) in [("A", a), ("B", b)] {
         if let Some(doubt) = outcome.doubt(LEAST_SAMPLES) {
-            return Judged::unknown(&format!("{side} has too little evidence, {doubt}"));
+            return Judged::unknown(&format!("{side} has too little evidence, {doubt}"), comparison);
         }
     }
     let alike = a.kind == b.kind;
@@ -55,7 +55,7 @@ pub(super) fn judge(comparison: &Comparison) -> Judged {
     let decides = |figure: &&Figure| figure.good.is_some() && (alike || figure.name == HITS);
     let told = |figure: &&Figure| comparison.pairs.iter().any(|pair| pair.values(figure).is_some());
     let Some(figure) = FIGURES.iter().filter(decides).find(told) else {
-        return Judged::unknown("no figure that both tell says which is better");
+        return Judged::unknown("no figure that both tell says which is better", comparison);
     };
     let pairs = comparison.counted();
     let least = match figure.unit {

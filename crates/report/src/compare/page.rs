@@ -11,17 +11,16 @@ pub fn compare_html(comparison: &Comparison) -> String {
     facts.push(("Isotherm", env!("CARGO_PKG_VERSION").into()));
     let only = ["A", "B"].iter().zip(&comparison.only).filter(|(_, names)| !names.is_empty());
     let only: Vec<String> = only.map(|(side, names)| format!("Only in {side}: {}.", list(names))).collect();
-    let figures = comparison
-        .pairs
-        .iter()
-        .flat_map(|pair| rows(pair).map(move |[figure, a, b, change]| [name(pair), figure, a, b, change]));
+    let figures = comparison.pairs.iter().flat_map(|pair| {
+        rows(comparison, pair).map(move |[figure, a, b, change]| [name(pair), figure, a, b, change])
+    });
     let parts = [
         ("style", STYLE.into()),
         ("title", escape(&shortened(&title(comparison), MAX_TEXT))),
         ("answer", prose(&answer(comparison))),
         ("facts", definitions(&facts)),
         ("notes", items(&only)),
-        ("inputs", table(&["input", "A", "B"], differences(comparison, MAX_TEXT))),
+        ("inputs", table(&["input", "A", "B"], differences(comparison, MAX_TEXT, MAX_TEXT))),
         ("figures", table(&["run", "figure", "A", "B", "change"], figures)),
     ];
     fill(include_str!("../../assets/compare.html"), &parts)

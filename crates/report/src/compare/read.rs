@@ -176,6 +176,16 @@ impl Outcome {
         facts
     }
 
+    /// Returns what it is, in a few words.
+    pub(super) fn title(&self) -> String {
+        let facts = self.facts();
+        let of = |word: &str, name: &str| {
+            let fact = facts.iter().find(|fact| fact.name == name);
+            fact.map_or_else(String::new, |fact| format!(" {word} {}", fact.shown()))
+        };
+        format!("{}: {}{}{}", printable(&self.file), self.kind.name(), of("of", "input"), of("on", "machine"))
+    }
+
     /// Returns the result's own advice, in the words of a sentence; `None` where it gives none.
     pub(super) fn advice(&self) -> Option<String> {
         let verdict = self.root.get("verdict")?;
@@ -283,14 +293,15 @@ pub(super) const HITS: &str = "hit ratio";
 pub(super) const MOVED: &str = "moved";
 
 /// Figures; of those that tell better from worse, the first decides.
-pub(super) const FIGURES: [Figure; 15] = [
+pub(super) const FIGURES: [Figure; 16] = [
     figure("DRAM needed", Unit::Bytes, LESS, |run| number(run, &["/recommended/fast_bytes"])),
     figure("long run", Unit::Factor, LESS, |run| number(run, &["/long_run/slowdown"])),
-    figure("slowdown", Unit::Factor, LESS, |run| number(run, &["/slowdown", "/recommended/slowdown"])),
+    figure("slowdown", Unit::Factor, LESS, |run| number(run, &["/slowdown"])),
     figure("modelled time", Unit::Ns, LESS, |run| number(run, &["/modelled_ns", "/measured/modelled_ns"])),
     figure("slowdown at most", Unit::Factor, LESS, |run| number(run, &["/slowdown_at_most"])),
     figure(HITS, Unit::Share, MORE, |run| number(run, &["/hit_ratio", "/measured/hit_ratio"])),
     figure("final hit ratio", Unit::Share, MORE, |run| number(run, &["/final_hit_ratio"])),
+    figure("slowdown there", Unit::Factor, None, |run| number(run, &["/recommended/slowdown"])),
     figure("fast memory", Unit::Bytes, None, |run| number(run, &["/fast_bytes", "/tiers/0/capacity_bytes"])),
     figure("footprint", Unit::Bytes, None, |run| number(run, &["/footprint_bytes"])),
     figure("promoted", Unit::Count, None, |run| {

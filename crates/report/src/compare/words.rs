@@ -1,9 +1,9 @@
 //! A comparison as text: the verdict, what differs in the inputs, then the figures side by side.
 
 use super::judge::judge;
-use super::read::{FIGURES, Figure, HITS, MOVED, Run};
+use super::read::{FIGURES, Figure, HITS, MOVED, Outcome, Run};
 use super::{Comparison, Pair};
-use crate::format::{file_name, printable, shortened, wrapped};
+use crate::format::{file_name, printable, wrapped};
 use crate::table::aligned;
 
 /// Columns of a usual terminal.
@@ -12,8 +12,11 @@ const WIDTH: usize = 80;
 const DIFFERENCES: usize = 24;
 /// Pairs of runs that the terminal lists with every figure.
 const PAIRS: usize = 3;
-/// Characters of a cell where two stand side by side.
-const CELL: usize = 26;
+/// Characters of an input's name and of its values, where the three stand side by side.
+const NAME: usize = 32;
+const CELL: usize = 22;
+/// Characters of a run's name where its figures stand in one row.
+const RUN: usize = 18;
 
 /// Returns the comparison as text, without colours.
 pub fn compare_text(comparison: &Comparison) -> String {
@@ -21,14 +24,14 @@ pub fn compare_text(comparison: &Comparison) -> String {
     text.extend(sides(comparison).iter().map(|(name, side)| wrapped(&format!("{name}  "), side, WIDTH)));
     text += "\n";
     text += &inputs(comparison);
-    text += "\n";
-    if comparison.pairs.len() <= PAIRS {
-        for pair in &comparison.pairs {
-            text += &format!("{}\n{}\n", name(pair), aligned(&["", "A", "B", "change"], rows(pair), 1));
-        }
-    } else {
+    if comparison.pairs.len() > PAIRS {
         text += &many(comparison);
         text += "\n- --json and --report have every figure of each.\n";
+    } else {
+        for pair in &comparison.pairs {
+            let rows = rows(comparison, pair);
+            text += &format!("{}\n{}\n", name(pair), aligned(&["", "A", "B", "change"], rows, 1));
+        }
     }
     for (side, names) in ["A", "B"].iter().zip(&comparison.only) {
         if !names.is_empty() {
@@ -41,38 +44,48 @@ pub fn compare_text(comparison: &Comparison) -> String {
 /// Returns the verdict as one paragraph.
 pub(super) fn answer(comparison: &Comparison) -> String {
     let judged = judge(comparison);
-    if judged.sure.is_empty() { judged.sentence } else { format!("{} {}", judged.sentence, judged.sure) }
+    format!("{} {}", judged.sentence, judged.sure)
 }
 
 /// Returns what the two are.
 pub(super) fn sides(comparison: &Comparison) -> [(&'static str, String); 2] {
-    let [a, b] = comparison
-        .outcomes
-        .each_ref()
-        .map(|outcome| format!("{} ({})", printable(&outcome.file), outcome.kind.name()));
+    let [a, b] = comparison.outcomes.each_ref().map(Outcome::title);
     [("A", a), ("B", b)]
 }
 
-/// Returns a row per difference of the inputs.
-pub(super) fn differences(comparison: &Comparison, cell: usize) -> impl Iterator<Item = [String; 3]> {
-    let shown = move |fact: &Option<String>| fact.as_ref().map_or("-".into(), |fact| shortened(fact, cell));
-    comparison
-        .inputs
-        .iter()
-        .map(move |one| [shortened(&printable(&one.name), cell), shown(&one.a), shown(&one.b)])
+/// Returns a row per difference of the inputs, its cells cut to so many characters.
+pub(super) fn differences(
+    comparison: &Comparison,
+    name: usize,
+    cell: usize,
+) -> impl Iterator<Item = [String; 3]> {
+    let shown = move |fact: &Option<String>| fact.as_ref().map_or("-".into(), |fact| cut(fact, cell));
+    comparison.inputs.iter().map(move |one| [cut(&printable(&one.name), name), shown(&one.a), shown(&one.b)])
 }
 
+/// Cuts text in its middle: names of files and versions differ at their ends.
+fn cut(text: &str, limit: usize) -> String {
+    let letters: Vec<char> = text.chars().collect();
+    if letters.len() <= limit {
+        return text.into();
+    }
+    let (head, tail) = (limit / 2, limit - limit / 2 - 1);
+    let end = &letters[letters.len() - tail..];
+    letters[..head].iter().chain(&['…']).chain(end).collect()
+}
+
+/// Returns the table of the inputs that differ; nothing where none does.
 fn inputs(comparison: &Comparison) -> String {
     if comparison.inputs.is_empty() {
-        return "Their inputs are the same.\n".into();
+        return String::new();
     }
-    let rows = differences(comparison, CELL).take(DIFFERENCES);
+    let rows = differences(comparison, NAME, CELL).take(DIFFERENCES);
     let mut text = aligned(&["differs", "A", "B"], rows, 3);
     let more = comparison.inputs.len().saturating_sub(DIFFERENCES);
     if more > 0 {
-        text += &format!("- {more} more inputs differ; --json lists all.\n");
+        text += &format!("- {more} more inputs differ; --json and --report list all.\n");
     }
-    text
+    text + "\n"
 }
 
 /// Returns the name of both runs, once where they have the same.
@@ -81,9 +94,11 @@ pub(super) fn name(pair: &Pair) -> String {
     if a == b { a } else { format!("{a} in A, {b} in B") }
 }
 
-/// Returns a row per figure that one of the two tells.
-pub(super) fn rows(pair: &Pair) -> impl Iterator<Item = [String; 4]> {
-    FIGURES.iter().filter_map(|figure| {
+/// Returns a row per figure that both tell or, of one kind, that one of them tells.
+pub(super) fn rows(comparison: &Comparison, pair: &Pair) -> impl Iterator<Item = [String; 4]> {
+    let [a, b] = &comparison.outcomes;
+    let alike = a.kind == b.kind;
+    FIGURES.iter().filter(move |figure| alike || pair.values(figure).is_some()).filter_map(|figure| {
         let [a, b, change] = cells(figure, pair)?;
         Some([figure.name.into(), a, b, change])
     })
@@ -105,9 +120,10 @@ fn many(comparison: &Comparison) -> String {
     let row = |pair: &Pair| {
         let of = |name: &str| named(name).and_then(|figure| cells(figure, pair)).unwrap_or_else(none);
         let [[a, b, change], [hits, new_hits, _], [moved, new_moved, _]] = [decisive, HITS, MOVED].map(of);
-        [shortened(&name(pair), CELL), a, b, change, hits, new_hits, moved, new_moved]
+        [cut(&name(pair), RUN), a, b, change, hits, new_hits, moved, new_moved]
     };
-    let header = ["policy", decisive, "B", "change", "hits", "B", "moved", "B"];
+    let first = format!("{decisive} A");
+    let header = ["policy", &first, "B", "change", "hits A", "B", "moved A", "B"];
     aligned(&header, comparison.pairs.iter().map(row), 1)
 }
 
@@ -115,4 +131,16 @@ fn many(comparison: &Comparison) -> String {
 pub(super) fn title(comparison: &Comparison) -> String {
     let [a, b] = comparison.outcomes.each_ref().map(|outcome| file_name(&outcome.file));
     format!("{a} and {b}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_cells_keep_both_ends() {
+        assert_eq!(cut("folder/of/traces/a.trace", 12), "folder…trace");
+        assert_eq!(cut("äöü", 3), "äöü");
+        assert_eq!(cut("äöüx", 3), "ä…x");
+    }
 }
