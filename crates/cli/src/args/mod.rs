@@ -227,10 +227,11 @@ pub(crate) struct CalibrateArgs {
     /// 256M]
     #[arg(long, value_name = "SIZE")]
     pub(crate) size: Option<Bytes>,
-    /// Machine profile that receives the result, with at least as many tiers: a profile's name or a TOML file
-    #[arg(short, long, value_name = "NAME|FILE", default_value = "pact")]
+    /// Machine profile that the result starts from, with at least as many tiers: a profile's name or a TOML
+    /// file
+    #[arg(short, long, value_name = "NAME|FILE", default_value = DEFAULT_MACHINE)]
     pub(crate) machine: String,
-    /// Write the profile with the measured numbers
+    /// Write what was measured steadily, as a profile over that one
     #[arg(short, long, value_name = "FILE.toml")]
     pub(crate) output: Option<PathBuf>,
 }
