@@ -99,6 +99,32 @@ fn a_curve_that_no_memory_can_have_is_refused() {
 }
 
 #[test]
+fn a_machine_may_start_from_another_and_a_base_that_cannot_be_is_refused() {
+    let folder = Folder::new();
+    let trace = folder.trace();
+    let far = "[[tier]]\n[[tier]]\nlatency = { value = \"400ns\", source = \"a test\" }\n";
+    folder.file("base.toml", format!("base = \"turin\"\n{far}"));
+    let mine = folder.file("mine.toml", "base = \"base.toml\"\ntitle = \"Mine\"\n");
+    let shown = isotherm(&["machines", &mine, "--json"]).json();
+    assert_eq!((&shown["name"], &shown["title"]), (&"mine".into(), &"Mine".into()));
+    let numbers = shown["numbers"].as_array().expect("numbers");
+    let number = |path: &str| numbers.iter().find(|number| number["path"] == path).expect(path);
+    assert_eq!(number("tier.1.latency")["value"], "400ns");
+    assert_eq!(number("core.cores")["value"], "158", "turin's");
+    isotherm(&["simulate", &trace, "--policy", "lru", "--machine", &mine]).ok();
+    for (base, words) in [
+        ("sapphire-rapid", &["no machine 'sapphire-rapid'", "sapphire-rapids"][..]),
+        ("missing.toml", &["missing.toml", "No such file", "expected a machine's name"]),
+        ("wrong.toml", &["wrong.toml", "goes in a circle"]),
+        ("/dev/zero", &["/dev/zero", "not a regular file"]),
+    ] {
+        let wrong = folder.file("wrong.toml", format!("base = \"{base}\"\n"));
+        contains(&isotherm(&["machines", &wrong]).refused(2), &[&["wrong.toml: base: "], words].concat());
+        contains(&refused(&trace, &["--machine", &wrong]), words);
+    }
+}
+
+#[test]
 fn unknown_presets_are_answered_with_those_there_are() {
     let folder = Folder::new();
     let trace = folder.trace();

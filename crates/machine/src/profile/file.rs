@@ -42,35 +42,70 @@ impl Profile {
 
     /// Writes every number with its source, so that [`Self::parse`] returns the same self.
     pub fn to_toml(&self) -> String {
-        let quoted = |text: &str| Value::from(text).to_string();
-        let section = |section: &str, tier: usize| -> String {
-            let numbers = Field::of(section).filter_map(|field| {
-                let value = field.quantity.format((field.get)(self, tier)?);
-                let source = self.sources.get(&field.path(tier)).map_or("not given", String::as_str);
-                Some(format!(
-                    "{} = {{ value = {}, source = {} }}\n",
-                    field.name,
-                    quoted(&value),
-                    quoted(source)
-                ))
-            });
-            numbers.collect()
-        };
-        let mut text = format!("title = {}\n", quoted(&self.title));
-        text.extend(["core", "llc", "tlb"].map(|name| format!("\n[{name}]\n{}", section(name, 0))));
-        for (index, tier) in self.tiers.iter().enumerate() {
-            text.push_str(&format!("\n[[tier]]\nname = {}\n", quoted(&tier.name)));
-            if let Some(curve) = &tier.curve {
-                let source = self.sources.get(&curve_path(index)).map_or("not given", String::as_str);
-                let (value, source) = (quoted(&curve.text), quoted(source));
-                text.push_str(&format!("{CURVE} = {{ value = {value}, source = {source} }}\n"));
-            }
-            text.push_str(&section("tier", index));
+        self.written("", &Self::default())
+    }
+
+    /// Writes what differs from a base of at most as many tiers, which the text names.
+    pub fn to_toml_over(&self, name: &str, base: &Self) -> String {
+        self.written(&format!("base = {}\n", quoted(name)), base)
+    }
+
+    fn written(&self, head: &str, base: &Self) -> String {
+        let mut text = head.to_owned();
+        if self.title != base.title {
+            text += &format!("title = {}\n", quoted(&self.title));
         }
-        let last = ["costs", "device"].into_iter().filter(|&name| name != "device" || self.device.is_some());
-        text.extend(last.map(|name| format!("\n[{name}]\n{}", section(name, 0))));
+        for section in ["core", "llc", "tlb"] {
+            text += &headed(&format!("[{section}]"), &self.section(base, section, 0));
+        }
+        for (index, tier) in self.tiers.iter().enumerate() {
+            let before = base.tiers.get(index);
+            text += "\n[[tier]]\n";
+            if before.is_none_or(|before| before.name != tier.name) {
+                text += &format!("name = {}\n", quoted(&tier.name));
+            }
+            let source = self.sources.get(&curve_path(index));
+            let inherited = before.is_some_and(|before| before.curve == tier.curve)
+                && base.sources.get(&curve_path(index)) == source;
+            if let Some(curve) = tier.curve.as_ref().filter(|_| !inherited) {
+                text += &entry(CURVE, &curve.text, source);
+            }
+            text += &self.section(base, "tier", index);
+        }
+        for section in ["costs", "device"] {
+            text += &headed(&format!("[{section}]"), &self.section(base, section, 0));
+        }
         text
     }
+
+    /// Writes the numbers of a section that differ from the base's, or have another source.
+    fn section(&self, base: &Self, section: &str, tier: usize) -> String {
+        let known = section != "tier" || tier < base.tiers.len();
+        let number = |field: &Field| {
+            let value = (field.get)(self, tier)?;
+            let source = self.sources.get(&field.path(tier));
+            let inherited = known
+                && base.sources.contains_key(&field.path(tier))
+                && (field.get)(base, tier) == Some(value)
+                && base.sources.get(&field.path(tier)) == source;
+            (!inherited).then(|| entry(field.name, &field.quantity.format(value), source))
+        };
+        Field::of(section).filter_map(number).collect()
+    }
+}
+
+fn quoted(text: &str) -> String {
+    Value::from(text).to_string()
+}
+
+fn entry(name: &str, value: &str, source: Option<&String>) -> String {
+    let source = source.map_or("not given", String::as_str);
+    format!("{name} = {{ value = {}, source = {} }}\n", quoted(value), quoted(source))
+}
+
+/// Returns a section with its heading; nothing where it is empty.
+fn headed(heading: &str, section: &str) -> String {
+    if section.is_empty() { String::new() } else { format!("\n{heading}\n{section}") }
 }
 
 /// Parses a profile that stands behind these files, each the base of the one before it.

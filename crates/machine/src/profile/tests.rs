@@ -275,6 +275,20 @@ latency = { value = "240ns", source = "measured" }
 }
 
 #[test]
+fn what_differs_from_a_base_is_written_and_read_again() {
+    for name in ["pact", "turin", "neomem"] {
+        let base = Profile::builtin(name).expect("builtin");
+        let mut mine = base.clone();
+        mine.name = "mine".into();
+        mine.set_from("tier.1.latency", "444ns", "measured: a \"test\"").expect("in range");
+        mine.set_from("core.cores", "3", "lscpu").expect("in range");
+        let text = mine.to_toml_over(name, &base);
+        assert_eq!(text.matches("value = ").count(), 2, "{text}");
+        assert_eq!(Profile::parse(&text, "mine.toml"), Ok(mine), "{text}");
+    }
+}
+
+#[test]
 fn a_tier_of_the_base_may_change_between_a_curve_and_a_factor() {
     let tier = |base: &str, entry: &str| {
         let text = format!("base = \"{base}\"\n[[tier]]\n[[tier]]\n{entry}\n");
