@@ -77,18 +77,18 @@ fn paired([mut ours, mut theirs]: [Vec<Run>; 2]) -> (Vec<Pair>, [Vec<Run>; 2]) {
         return (vec![Pair { a: a.clone(), b: b.clone() }], Default::default());
     }
     let mut pairs = Vec::new();
-    let exact = |a: &Run, b: &Run| a.policy == b.policy && a.fast == b.fast;
+    let exact = |a: &Run, b: &Run| a.policy() == b.policy() && a.fast == b.fast;
     take_pairs(&mut ours, &mut theirs, exact, &mut pairs);
     let (names, others) = (policies(&ours), policies(&theirs));
     let once = |names: &[String], policy: &str| names.iter().filter(|name| *name == policy).count() == 1;
     let alone =
-        |a: &Run, b: &Run| a.policy == b.policy && once(&names, &a.policy) && once(&others, &b.policy);
+        |a: &Run, b: &Run| a.policy() == b.policy() && once(&names, a.policy()) && once(&others, b.policy());
     take_pairs(&mut ours, &mut theirs, alone, &mut pairs);
     (pairs, [ours, theirs])
 }
 
 fn policies(runs: &[Run]) -> Vec<String> {
-    runs.iter().map(|run| run.policy.clone()).collect()
+    runs.iter().map(|run| run.policy().to_owned()).collect()
 }
 
 fn take_pairs(

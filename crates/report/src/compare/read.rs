@@ -1,6 +1,7 @@
 //! Reads a result of any verb as facts on its input and runs with figures.
 
 use isotherm_core::{Bytes, Nanos};
+use isotherm_policies::registry::BASELINE;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -37,7 +38,7 @@ impl Kind {
             Self::Simulation => "simulation",
             Self::Sizing => "sizing",
             Self::LiveRun => "live run",
-            Self::LabRun => "lab",
+            Self::LabRun => "lab run",
         }
     }
 }
@@ -61,6 +62,11 @@ pub(super) struct Run {
 }
 
 impl Run {
+    /// Returns the policy, or the baseline for the lab's run without tiering.
+    pub(super) fn policy(&self) -> &str {
+        if self.policy == "none" { BASELINE } else { &self.policy }
+    }
+
     /// Returns policy and size as in a sentence.
     pub(super) fn name(&self) -> String {
         let policy = shortened(&printable(&self.policy), SHOWN);
@@ -79,34 +85,39 @@ pub(super) struct Fact {
 /// Facts by the places in which the kinds of results tell them.
 const FACTS: [(&str, &[&str]); 18] = [
     ("isotherm", &["/version"]),
-    ("binary", &["/manifest/binary", "/runs/0/manifest/binary"]),
-    ("input", &["/input/name", "/program", "/runs/0/program"]),
-    ("contents", &["/manifest/input", "/runs/0/manifest/input"]),
-    ("machine", &["/manifest/machine", "/machine/name", "/runs/0/machine"]),
-    ("kernel", &["/manifest/kernel", "/runs/0/kernel"]),
-    ("free DRAM", &["/manifest/free_dram_bytes", "/runs/0/manifest/free_dram_bytes"]),
-    ("page size", &["/input/page_size", "/page_size", "/runs/0/page_size", "/runs/0/engine/page_size"]),
-    ("seed", &["/input/seed", "/seed", "/runs/0/engine/seed"]),
-    ("scale", &["/input/scale", "/scale", "/runs/0/engine/scale"]),
-    ("scale of times", &["/input/time_scale", "/time_scale", "/runs/0/engine/time_scale"]),
+    ("binary", &["/manifest/binary", "/runs/*/manifest/binary"]),
+    ("input", &["/input/name", "/program", "/runs/*/program"]),
+    ("contents", &["/manifest/input", "/runs/*/manifest/input"]),
+    ("machine", &["/manifest/machine", "/machine/name", "/runs/*/machine"]),
+    ("kernel", &["/manifest/kernel", "/runs/*/kernel"]),
+    ("free DRAM", &["/manifest/free_dram_bytes", "/runs/*/manifest/free_dram_bytes"]),
+    ("page size", &["/input/page_size", "/page_size", "/runs/*/page_size", "/runs/*/engine/page_size"]),
+    ("seed", &["/input/seed", "/seed", "/runs/*/engine/seed"]),
+    ("scale", &["/input/scale", "/scale", "/runs/*/engine/scale"]),
+    ("scale of times", &["/input/time_scale", "/time_scale", "/runs/*/engine/time_scale"]),
     ("accesses", &["/input/accesses"]),
     ("threads", &["/input/threads"]),
     ("footprint", &["/input/footprint_bytes"]),
     ("budget", &["/budget"]),
-    ("rounds", &["/length/rounds", "/runs/0/long_run/rounds"]),
+    ("rounds", &["/length/rounds", "/runs/*/long_run/rounds"]),
     ("shadow", &["/shadow"]),
-    ("start", &["/runs/0/start"]),
+    ("start", &["/runs/*/start"]),
 ];
 
 /// Groups of facts, by the places of their maps.
 const GROUPS: [(&str, &[&str]); 3] = [
-    ("option", &["/manifest/options", "/runs/0/manifest/options"]),
+    ("option", &["/manifest/options", "/runs/*/manifest/options"]),
     ("input", &["/input/parameters"]),
     ("origin", &["/input/provenance"]),
 ];
 
+/// Returns the first of the places that holds anything; `/runs/*` is any run.
 fn first<'a>(root: &'a Value, pointers: &[&str]) -> Option<&'a Value> {
-    pointers.iter().find_map(|pointer| root.pointer(pointer).filter(|value| !value.is_null()))
+    let there = |value: &'a Value, pointer: &str| value.pointer(pointer).filter(|value| !value.is_null());
+    pointers.iter().find_map(|pointer| match pointer.strip_prefix("/runs/*") {
+        Some(rest) => list(root, "/runs").iter().find_map(|run| there(run, rest)),
+        None => there(root, pointer),
+    })
 }
 
 fn list<'a>(root: &'a Value, pointer: &str) -> &'a [Value] {
