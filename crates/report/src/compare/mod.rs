@@ -115,7 +115,7 @@ fn differences([ours, theirs]: &[Vec<Fact>; 2]) -> Vec<Difference> {
     let added = theirs.iter().filter(|fact| find(ours, &fact.name).is_none());
     for fact in ours.iter().chain(added) {
         let (a, b) = (find(ours, &fact.name), find(theirs, &fact.name));
-        if a.as_ref().map(|fact| &fact.value) == b.as_ref().map(|fact| &fact.value) {
+        if a.as_ref().zip(b.as_ref()).is_some_and(|(a, b)| a.agrees(b)) {
             continue;
         }
         let missing = fact.group().filter(|group| !has(ours, group) || !has(theirs, group));
@@ -134,4 +134,67 @@ fn differences([ours, theirs]: &[Vec<Fact>; 2]) -> Vec<Difference> {
         }
     }
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn live(policy: &str, free: u64, hits: f64, samples: u64) -> String {
+        let result = serde_json::json!({
+            "version": "1",
+            "manifest": { "machine": "a server", "kernel": "6.12", "free_dram_bytes": free, "options": {} },
+            "program": ["redis"],
+            "policy": policy,
+            "tiers": [{ "hits": samples }, { "hits": 1 }],
+            "hit_ratio": hits,
+            "cautions": [],
+        });
+        result.to_string()
+    }
+
+    fn compared(a: &str, b: &str) -> judge::Judged {
+        judge::judge(&Comparison::new(("a", a), ("b", b)).expect("two results"))
+    }
+
+    #[test]
+    fn one_live_run_of_each_policy_is_a_pair_and_small_differences_do_not_count() {
+        let without = live("first-touch", 1000, 0.5, 5000);
+        let judged = compared(&without, &live("lru", 1010, 0.6, 5000));
+        assert_eq!(judged.better, judge::Better::B, "{judged:?}");
+        assert!(judged.sentence.contains("hit ratio 60.0 % (+10.0 points) under lru"), "{judged:?}");
+        assert_eq!(judged.sure, "Their inputs differ in policy: any of these may be the cause.");
+        assert_eq!(compared(&without, &live("lru", 1010, 0.54, 5000)).better, judge::Better::Same);
+        let judged = compared(&without, &live("lru", 2000, 0.6, 5000));
+        assert!(judged.sure.contains("policy and free DRAM"), "{judged:?}");
+    }
+
+    #[test]
+    fn too_few_accesses_give_no_verdict() {
+        let judged = compared(&live("lru", 1, 0.5, 5000), &live("lru", 1, 0.9, 10));
+        assert_eq!(judged.better, judge::Better::Unknown);
+        assert!(judged.sentence.contains("B has too little evidence, 11 accesses seen"), "{judged:?}");
+    }
+
+    #[test]
+    fn only_another_build_is_told_as_such() {
+        let lab = |version: &str, time: u64| {
+            let run = serde_json::json!({
+                "tiering": "none", "kernel": "6.12", "program": ["sort"],
+                "measured": { "modelled_ns": time, "hit_ratio": 0.5 },
+            });
+            serde_json::json!({ "version": version, "runs": [run] }).to_string()
+        };
+        let judged = compared(&lab("1", 100), &lab("2", 80));
+        assert_eq!((judged.better, judged.figure), (judge::Better::B, Some("modelled time")));
+        assert_eq!(judged.sure, "Only the build of Isotherm differs.");
+        let simulation = serde_json::json!({
+            "version": "2", "input": { "name": "sort" },
+            "runs": [{ "policy": "lru", "fast": "1:4" }, { "policy": "first-touch", "fast": "1:4", "hit_ratio": 0.5 }],
+        });
+        // Without tiering is one thing under two names, and the times of two kinds are not compared.
+        let judged = compared(&simulation.to_string(), &lab("2", 80));
+        assert_eq!((judged.better, judged.figure), (judge::Better::Same, Some(read::HITS)), "{judged:?}");
+        assert!(judged.sentence.starts_with("The simulation and the lab run agree"), "{judged:?}");
+    }
 }

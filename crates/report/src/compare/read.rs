@@ -80,14 +80,17 @@ pub(super) struct Fact {
     /// Name, with its group before the first dot if it has one: `machine.tier.1.latency`.
     pub(super) name: String,
     pub(super) value: Value,
+    /// Whether a real machine told it, a little different each time.
+    found: bool,
 }
 
 /// Facts by the places in which the kinds of results tell them.
-const FACTS: [(&str, &[&str]); 18] = [
+const FACTS: [(&str, &[&str]); 19] = [
     ("isotherm", &["/version"]),
     ("binary", &["/manifest/binary", "/runs/*/manifest/binary"]),
     ("input", &["/input/name", "/program", "/runs/*/program"]),
     ("contents", &["/manifest/input", "/runs/*/manifest/input"]),
+    ("policy", &["/policy"]),
     ("machine", &["/manifest/machine", "/machine/name", "/runs/*/machine"]),
     ("kernel", &["/manifest/kernel", "/runs/*/kernel"]),
     ("free DRAM", &["/manifest/free_dram_bytes", "/runs/*/manifest/free_dram_bytes"]),
@@ -103,6 +106,10 @@ const FACTS: [(&str, &[&str]); 18] = [
     ("shadow", &["/shadow"]),
     ("start", &["/runs/*/start"]),
 ];
+
+/// Facts that a real machine tells, and the share by which they differ without meaning.
+const FOUND: [&str; 3] = ["free DRAM", "scale", "scale of times"];
+const NEAR: f64 = 0.05;
 
 /// Groups of facts, by the places of their maps.
 const GROUPS: [(&str, &[&str]); 3] = [
@@ -156,7 +163,11 @@ impl Outcome {
 
     /// Returns what went into it, in a fixed order.
     pub(super) fn facts(&self) -> Vec<Fact> {
-        let fact = |name: String, value: &Value| Fact { name, value: value.clone() };
+        let real = matches!(self.kind, Kind::LiveRun | Kind::LabRun);
+        let fact = |name: String, value: &Value| {
+            let found = real && FOUND.contains(&name.as_str());
+            Fact { name, value: value.clone(), found }
+        };
         let mut facts = vec![fact("kind".into(), &self.kind.name().into())];
         for (name, pointers) in FACTS {
             facts.extend(first(&self.root, pointers).map(|value| fact(name.into(), value)));
@@ -221,6 +232,13 @@ impl Outcome {
 }
 
 impl Fact {
+    /// Returns whether the other says the same, or nearly the same of what a machine told.
+    pub(super) fn agrees(&self, other: &Self) -> bool {
+        let near = |one: f64, other: f64| (one - other).abs() <= NEAR * one.max(other);
+        let numbers = self.value.as_f64().zip(other.value.as_f64()).filter(|_| self.found && other.found);
+        numbers.map_or(self.value == other.value, |(one, other)| near(one, other))
+    }
+
     /// Returns the group, if the name has one.
     pub(super) fn group(&self) -> Option<&str> {
         self.name.split_once('.').map(|(group, _)| group)
