@@ -20,7 +20,8 @@ fn seed() {
         }
     }
     for base in ["pact", "fuzz.toml", "/etc/passwd"] {
-        fs::write(corpus.join(base.replace('/', "-")), format!("base = \"{base}\"\n[[tier]]\n")).expect("written");
+        fs::write(corpus.join(base.replace('/', "-")), format!("base = \"{base}\"\n[[tier]]\n"))
+            .expect("written");
     }
 }
 

@@ -100,6 +100,11 @@ fn many_policies_are_one_row_each_and_those_of_one_side_are_named() {
     for line in ["- Only in A: belady 1:4.", "- Only in B: twoq 1:4."] {
         assert!(text.contains(line), "{text}");
     }
+    let page = folder.at("many.html");
+    isotherm(&["compare", &a, &b, "--report", &page, "-q"]).ok();
+    let page = std::fs::read_to_string(page).expect("a page");
+    let (overview, folded) = page.split_once("<details>").expect("every figure is folded");
+    assert!(overview.contains("<td>tpp 1:4</td>") && folded.contains("<td>metadata</td>"), "{page}");
     // Of the same policy at another size there is one on each side.
     let c = simulated(&folder, "c.json", &["--policy", "lru,tpp", "--fast", "1:8"]);
     let comparison = compared(&a, &c);

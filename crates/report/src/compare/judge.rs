@@ -136,12 +136,27 @@ fn sure(comparison: &Comparison) -> String {
     if names.iter().all(|name| VERSION.contains(&name.as_str())) {
         return "Only the build of Isotherm differs.".into();
     }
-    let more = names.len().saturating_sub(NAMED);
-    let mut named: Vec<String> = names.into_iter().take(NAMED).collect();
+    let mut named = grouped(&names);
+    let more = named.len().saturating_sub(NAMED);
+    named.truncate(NAMED);
     if more > 0 {
         named.push(format!("{more} more"));
     }
     format!("Their inputs differ in {}: any of these may be the cause.", list(&named))
+}
+
+/// Returns the names, those of one group once by the group.
+fn grouped(names: &[String]) -> Vec<String> {
+    let group = |name: &str| name.split_once('.').map_or(name, |(group, _)| group).to_owned();
+    let several = |name: &str| names.iter().filter(|other| group(other) == group(name)).count() > 1;
+    let mut found: Vec<String> = Vec::new();
+    for name in names {
+        let name = if several(name) { group(name) } else { name.trim_end_matches(".*").to_owned() };
+        if !found.contains(&name) {
+            found.push(name);
+        }
+    }
+    found
 }
 
 impl Comparison {
@@ -164,6 +179,12 @@ impl Pair {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn differences_of_one_group_are_named_once() {
+        let names = ["seed", "machine", "machine.core.cores", "input.a", "lru.*"].map(str::to_owned);
+        assert_eq!(grouped(&names), ["seed", "machine", "input.a", "lru"]);
+    }
 
     #[test]
     fn less_is_better_where_a_figure_says_so() {

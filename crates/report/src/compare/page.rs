@@ -1,7 +1,7 @@
 //! A comparison as one self-contained HTML file: tables, which need no scripts.
 
 use super::Comparison;
-use super::words::{answer, differences, name, rows, sides, title};
+use super::words::{PAIRS, answer, differences, name, overview, rows, sides, title};
 use crate::format::{list, shortened};
 use crate::html::{MAX_TEXT, STYLE, definitions, escape, fill, items, prose, table};
 
@@ -14,6 +14,14 @@ pub fn compare_html(comparison: &Comparison) -> String {
     let figures = comparison.pairs.iter().flat_map(|pair| {
         rows(comparison, pair).map(move |[figure, a, b, change]| [name(pair), figure, a, b, change])
     });
+    let figures = table(&["run", "figure", "A", "B", "change"], figures);
+    let shown = if comparison.pairs.len() > PAIRS {
+        let (header, rows) = overview(comparison);
+        let all = table(&header.each_ref().map(String::as_str), rows);
+        format!("{all}<details><summary><h2>Every figure</h2></summary>{figures}</details>")
+    } else {
+        figures
+    };
     let parts = [
         ("style", STYLE.into()),
         ("title", escape(&shortened(&title(comparison), MAX_TEXT))),
@@ -21,7 +29,7 @@ pub fn compare_html(comparison: &Comparison) -> String {
         ("facts", definitions(&facts)),
         ("notes", items(&only)),
         ("inputs", table(&["input", "A", "B"], differences(comparison, MAX_TEXT, MAX_TEXT))),
-        ("figures", table(&["run", "figure", "A", "B", "change"], figures)),
+        ("figures", shown),
     ];
     fill(include_str!("../../assets/compare.html"), &parts)
 }

@@ -10,8 +10,8 @@ use crate::table::aligned;
 const WIDTH: usize = 80;
 /// Differences of inputs that the terminal lists.
 const DIFFERENCES: usize = 24;
-/// Pairs of runs that the terminal lists with every figure.
-const PAIRS: usize = 3;
+/// Pairs of runs that are shown with every figure.
+pub(super) const PAIRS: usize = 3;
 /// Characters of an input's name and of its values, where the three stand side by side.
 const NAME: usize = 32;
 const CELL: usize = 22;
@@ -25,7 +25,8 @@ pub fn compare_text(comparison: &Comparison) -> String {
     text += "\n";
     text += &inputs(comparison);
     if comparison.pairs.len() > PAIRS {
-        text += &many(comparison);
+        let (header, rows) = overview(comparison);
+        text += &aligned(&header.each_ref().map(String::as_str), rows, 1);
         text += "\n- --json and --report have every figure of each.\n";
     } else {
         for pair in &comparison.pairs {
@@ -112,19 +113,19 @@ fn cells(figure: &Figure, pair: &Pair) -> Option<[String; 3]> {
     Some([shown(a), shown(b), figure.unit.shown_change(change)])
 }
 
-/// Returns a row per pair with the figure that decides, the hits and the moves.
-fn many(comparison: &Comparison) -> String {
+/// Returns a heading, and a row per pair with the figure that decides, the hits and the moves.
+pub(super) fn overview(comparison: &Comparison) -> ([String; 8], impl Iterator<Item = [String; 8]>) {
     let decisive = judge(comparison).figure.unwrap_or(HITS);
     let named = |name: &str| FIGURES.iter().find(|figure| figure.name == name);
     let none = || ["-", "-", "-"].map(str::to_owned);
-    let row = |pair: &Pair| {
+    let row = move |pair: &Pair| {
         let of = |name: &str| named(name).and_then(|figure| cells(figure, pair)).unwrap_or_else(none);
         let [[a, b, change], [hits, new_hits, _], [moved, new_moved, _]] = [decisive, HITS, MOVED].map(of);
         [cut(&name(pair), RUN), a, b, change, hits, new_hits, moved, new_moved]
     };
     let first = format!("{decisive} A");
-    let header = ["policy", &first, "B", "change", "hits A", "B", "moved A", "B"];
-    aligned(&header, comparison.pairs.iter().map(row), 1)
+    let header = ["policy", &first, "B", "change", "hits A", "B", "moved A", "B"].map(str::to_owned);
+    (header, comparison.pairs.iter().map(row))
 }
 
 /// Returns a page's title.
