@@ -100,8 +100,6 @@ pub struct LiveHost {
     recorder: Recorder,
     growth: Growth,
     next_poll: Nanos,
-    /// Whether the last poll found a whole batch that the policy had not taken yet.
-    behind: bool,
     /// Time between the last poll and the next.
     between: Nanos,
     /// Time until which the policy's thread rests.
@@ -131,7 +129,6 @@ impl LiveHost {
             recorder: Recorder::new(options.inside.is_some()),
             growth: Growth::default(),
             next_poll: Nanos(0),
-            behind: false,
             between: POLL,
             resume: Nanos(0),
             pause: None,
@@ -331,9 +328,8 @@ impl LiveHost {
                 self.pause = Some(Pause::Outgrown);
             }
         }
-        // A policy that falls behind sees waiting accesses first, all at once; the source counts losses.
-        self.behind = self.feed.is_behind();
-        let delivered = if self.behind { BUSY } else { self.feed.drain() };
+        // A policy that falls behind sees waiting accesses first; the source counts losses.
+        let delivered = if self.feed.is_behind() { BUSY } else { self.feed.drain() };
         // A policy that steps often gets new accesses at each step.
         let quiet = QUIET_POLL.min(self.feed.batch().1.max(POLL));
         self.between = if delivered < BUSY { quiet.min(self.between + self.between) } else { POLL };
@@ -412,8 +408,7 @@ impl Host for LiveHost {
         loop {
             let polled = self.pause.is_none() && self.recorder.now() < self.next_poll;
             let running = polled || self.poll();
-            let most = if std::mem::take(&mut self.behind) { full.max(self.feed.backlog()) } else { full };
-            self.feed.fill(batch, most, &mut self.memory, &mut self.recorder.tally);
+            self.feed.fill(batch, full, &mut self.memory, &mut self.recorder.tally);
             let now = self.now();
             let filled = batch.samples.len() + batch.faults.len() >= full && now >= self.resume;
             if !running || self.pause.is_some() || filled || now >= deadline {

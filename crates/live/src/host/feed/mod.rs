@@ -140,13 +140,8 @@ impl Feed {
         self.sources.iter().find_map(|source| source.clock())
     }
 
-    /// Returns how many accesses wait.
-    pub(crate) fn backlog(&self) -> usize {
-        self.waiting.len() - self.taken
-    }
-
     pub(crate) fn is_behind(&self) -> bool {
-        self.backlog() >= self.batch().0
+        self.waiting.len() - self.taken >= self.batch().0
     }
 
     pub(crate) fn drain(&mut self) -> usize {
