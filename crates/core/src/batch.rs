@@ -2,7 +2,7 @@
 
 use crate::{Counters, DeviceReading, HintFault, Nanos, Sample};
 
-/// The program's time and what tiering took of it, since the start of the run. A part that the host cannot
+/// The program's time and what tiering took of it, since the policy began. A part that the host cannot
 /// measure is 0.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Spent {
@@ -31,6 +31,6 @@ pub struct SampleBatch {
     pub lost: u64,
     /// Counters since the start of the run.
     pub counters: Counters,
-    /// The costs of tiering since the start of the run.
+    /// The costs of tiering since the policy began.
     pub spent: Spent,
 }

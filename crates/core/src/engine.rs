@@ -34,7 +34,6 @@ pub fn run<H: Host, P: Policy + ?Sized>(
     policy: &mut P,
     mut watch: impl FnMut(&mut H, &P),
 ) -> Result<EngineStatistics, EngineError> {
-    policy.meet(host.offers());
     if let Some(signal) = policy.signals().missing(host.offers()).next() {
         return Err(EngineError::MissingSignal { signal, remedy: host.remedy(signal) });
     }
@@ -90,6 +89,9 @@ mod tests {
         }
         fn page_size(&self) -> PageSize {
             PageSize::Base
+        }
+        fn latency(&self, _tier: TierId) -> Nanos {
+            Nanos(100)
         }
         fn capacity(&self, _tier: TierId) -> Pages {
             Pages(2)

@@ -15,6 +15,9 @@ pub trait View {
     /// Returns the page size of the run.
     fn page_size(&self) -> PageSize;
 
+    /// Returns the latency of a load from the idle tier, as measured, or from the firmware or a profile.
+    fn latency(&self, tier: TierId) -> Nanos;
+
     /// Returns the tier's size.
     fn capacity(&self, tier: TierId) -> Pages;
 

@@ -48,11 +48,6 @@ pub struct Gauge {
 /// A tiering policy: it sees samples and decides which pages move, without I/O, clock, thread or randomness
 /// but its seeded generator. For each batch the engine calls `observe`, `step` and, if pages moved, `settle`.
 pub trait Policy: Send {
-    /// Learns what the host offers, before anything else: one that takes what there is chooses here.
-    fn meet(&mut self, offers: Signals) {
-        let _ = offers;
-    }
-
     /// Returns the signals that it needs; a host that lacks one refuses to start.
     fn signals(&self) -> Signals;
 

@@ -15,7 +15,7 @@ macro_rules! signals {
 
         impl Signal {
             /// Every signal.
-            pub const ALL: [Self; 13] = [$(Self::$name),*];
+            pub const ALL: [Self; 12] = [$(Self::$name),*];
         }
 
         impl fmt::Display for Signal {
@@ -50,8 +50,6 @@ signals! {
     DeviceHotPages = "hot pages from a profiling device",
     /// Histogram and traffic counted by such a device ([`crate::DeviceReport`]).
     DeviceReports = "histogram and traffic from a profiling device",
-    /// The times that samples, moves and deciding took ([`crate::Spent`]).
-    TieringCosts = "measured costs of samples and moves",
 }
 
 /// A set of signals.
@@ -118,12 +116,15 @@ pub struct Sampling {
     pub batch: usize,
     /// Deliver after this much time, whatever the samples.
     pub tick: crate::Nanos,
+    /// The program's time that samples may take in a second, for sources that count no misses and so have no
+    /// period; `None` leaves it to them.
+    pub budget: Option<crate::Nanos>,
 }
 
 impl Sampling {
     /// Returns a request for samples of loads.
     pub const fn loads(rate: SamplingRate, scope: SamplingScope, batch: usize, tick: crate::Nanos) -> Self {
-        Self { rate, scope, fast_divisor: 1, stores: false, batch, tick }
+        Self { rate, scope, fast_divisor: 1, stores: false, batch, tick, budget: None }
     }
 
     /// Returns the rate of the event that samples `tier` alone, or all where it is `None`.
@@ -147,5 +148,11 @@ impl Sampling {
     #[must_use]
     pub const fn and_stores(self) -> Self {
         Self { stores: true, ..self }
+    }
+
+    /// Returns the same request with a budget: program's time in a second.
+    #[must_use]
+    pub const fn within(self, budget: crate::Nanos) -> Self {
+        Self { budget: Some(budget), ..self }
     }
 }

@@ -81,6 +81,6 @@ const fn providers(signal: Signal) -> &'static [&'static str] {
         Signal::TransactionalMoves | Signal::ExposedLatency => &[],
         // No setting provides a device, but one that is present may be closed.
         Signal::DeviceHotPages => &["source-device"],
-        Signal::DeviceReports | Signal::TieringCosts => &[],
+        Signal::DeviceReports => &[],
     }
 }

@@ -21,14 +21,9 @@ pub(crate) const LEAST_SKEW: f64 = 0.05;
 /// The least accesses that tell a live run's hit ratio: its standard error is then below 2 points.
 pub(crate) const LEAST_SAMPLES: u64 = 1000;
 
-/// Signals that a machine gives only with a kernel that is not released, with a profiling device, or not yet.
-const RARE: [Signal; 5] = [
-    Signal::TransactionalMoves,
-    Signal::ExposedLatency,
-    Signal::DeviceHotPages,
-    Signal::DeviceReports,
-    Signal::TieringCosts,
-];
+/// Signals that a machine gives only with a kernel that is not released, or with a profiling device.
+const RARE: [Signal; 4] =
+    [Signal::TransactionalMoves, Signal::ExposedLatency, Signal::DeviceHotPages, Signal::DeviceReports];
 
 /// Advice for a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

@@ -45,6 +45,27 @@ fn the_summary_is_unchanged() {
 }
 
 #[test]
+fn a_policy_that_keeps_books_says_what_it_cost_and_saved_and_how_sure_that_is() {
+    let mut kept = live();
+    assert!(!live_text(&kept).contains("program's time."), "HybridTier keeps none");
+    let moments = kept.summary.timeline.len();
+    let gauges = |saved, error| {
+        vec![("spent-percent", 0.42), ("saved-percent", saved), ("saved-error-percent", error)]
+    };
+    let mut told = |saved, error| {
+        // The last moment is the summary's, which no policy fills.
+        kept.summary.timeline[moments - 1].gauges.clear();
+        kept.summary.timeline[moments - 2].gauges = gauges(saved, error);
+        live_text(&kept).replace('\n', " ")
+    };
+    let text = told(12.1, 0.4);
+    assert!(text.contains("moving took 0.42 % of the program's time."), "{text}");
+    assert!(text.contains("the moves saved 12.10 % of it, +-0.80 points"), "{text}");
+    assert!(told(-1.0, 0.4).contains("the moves lost 1.00 % of it"));
+    assert!(told(0.0, 0.0).contains("No sample has shown yet"));
+}
+
+#[test]
 fn it_fits_a_terminal() {
     let mut real = live();
     real.summary.shadow = false;

@@ -202,11 +202,13 @@ impl AccessSource for HintFaultSource {
     }
 
     /// [`SamplingRate::Frequency`] limits the faults per second of each process; [`SamplingRate::Period`]
-    /// does not apply to faults and leaves the rate to the budgets.
+    /// does not apply to faults: the policy's budget bounds them, and the options' do.
     fn request(&mut self, sampling: &Sampling) -> Result<(), LinuxError> {
         self.rate = match sampling.rate {
             SamplingRate::Off => 0,
-            SamplingRate::Period(_) => UNBOUNDED,
+            SamplingRate::Period(_) => sampling.budget.map_or(UNBOUNDED, |budget| {
+                HintFaultOptions::fastest(budget.0 as f64 / Nanos::SECOND.0 as f64)
+            }),
             SamplingRate::Frequency(rate) => rate,
         };
         self.stores = sampling.stores;

@@ -23,4 +23,16 @@ pub mod source;
 pub mod spe;
 mod tasks;
 
+use isotherm_core::{Nanos, SamplingRate};
+
 pub use crate::sys::perf as sys;
+
+/// Returns the time that a sample takes of the program's thread. Estimates: 300 ns for a record that the
+/// processor buffers, as those of a fixed period are (Akiyama and Hirofuchi, ROSS 2017); in frequency mode
+/// each sample takes an interrupt of its own.
+pub(crate) const fn sample_cost(rate: SamplingRate) -> Nanos {
+    match rate {
+        SamplingRate::Frequency(_) => Nanos(1500),
+        SamplingRate::Period(_) | SamplingRate::Off => Nanos(300),
+    }
+}

@@ -31,6 +31,7 @@ use super::lifecycle::Lifecycle;
 use super::open::{self, Grant};
 use super::record::Content;
 use super::ring::Ring;
+use super::sample_cost;
 pub use super::settings::PmuOptions;
 use super::sys::{Attr, Event, flag};
 use super::tasks::Tasks;
@@ -353,6 +354,8 @@ impl AccessSource for PmuSource {
         self.pending.sort_by_key(|access| access.time);
         let ready = self.pending.partition_point(|access| access.time <= begun);
         self.statistics.delivered += ready as u64;
+        let rate = self.request.map_or(SamplingRate::Off, |request| request.rate);
+        self.statistics.program_time += Nanos(ready as u64 * sample_cost(rate).0);
         accesses.extend(self.pending.drain(..ready));
         Ok(())
     }

@@ -15,6 +15,7 @@ use super::handle::VirtualPmu;
 use super::timeline::Timeline;
 use super::totals::Totals;
 use crate::LinuxError;
+use crate::perf::sample_cost;
 use crate::process::Pid;
 use crate::source::{Access, AccessSource, Cause, SourceStatistics};
 
@@ -222,8 +223,10 @@ impl AccessSource for VirtualPmuSource {
         Some(self.timeline.now())
     }
 
+    /// The device's samples cost the guest nothing; they count as a processor's would.
     fn statistics(&self) -> SourceStatistics {
-        self.statistics
+        let program_time = sample_cost(SamplingRate::Period(1)).0 * self.statistics.delivered;
+        SourceStatistics { program_time: Nanos(program_time), ..self.statistics }
     }
 }
 

@@ -11,6 +11,7 @@
 //! | the next scan and the policy's size are decided | `scan_schedule`, `growth` |
 //! | accesses and moves are counted | `tally` |
 //! | counts become timeline, hot set and summary | `record` |
+//! | the program's time and what tiering takes of it | `costs` |
 //! | offered signals, and remedies for missing ones | `signals` |
 //!
 //! In *shadow* mode samples are real and residency is virtual: nothing moves. Otherwise the kernel carries
@@ -27,6 +28,7 @@
 //! - The kernel copies pages: [`isotherm_core::Copying::Transactional`] moves exist in shadow mode only,
 //!   where nothing is copied.
 
+mod costs;
 mod feed;
 mod growth;
 mod options;
@@ -44,13 +46,14 @@ use std::time::Duration;
 use isotherm_core::live_result::Summary;
 use isotherm_core::{
     Allocation, Bytes, Gauge, Host, Nanos, Outcome, PageId, Pages, Plan, SampleBatch, Sampling, Signal,
-    Signals, TierId, View, Work,
+    Signals, Spent, TierId, View, Work,
 };
 use isotherm_linux::LinuxError;
 use isotherm_linux::clock;
 use isotherm_linux::process::Pid;
-use isotherm_linux::source::AccessSource;
+use isotherm_linux::source::{AccessSource, SourceStatistics};
 
+use costs::Costs;
 use feed::Feed;
 use growth::Growth;
 pub use options::{FastLimit, FastLimitError, Options, Tier};
@@ -93,6 +96,7 @@ pub struct LiveHost {
     /// Ended processes; their memory stays known until the next scan, for the summary.
     ended: Vec<Pid>,
     schedule: ScanSchedule,
+    costs: Costs,
     recorder: Recorder,
     growth: Growth,
     next_poll: Nanos,
@@ -121,6 +125,7 @@ impl LiveHost {
             unnamed: Vec::new(),
             ended: Vec::new(),
             schedule: ScanSchedule::default(),
+            costs: Costs::default(),
             recorder: Recorder::new(options.inside.is_some()),
             growth: Growth::default(),
             next_poll: Nanos(0),
@@ -210,6 +215,26 @@ impl LiveHost {
 
     pub fn begin_policy(&mut self, allocation: Allocation) {
         self.memory.begin_policy(allocation);
+        self.spent();
+        self.costs.begin(self.now());
+    }
+
+    /// Returns the programs' time and what tiering took of it, since the policy began.
+    fn spent(&mut self) -> Spent {
+        let engine = self.recorder.cpu();
+        let used = |of: fn(&SourceStatistics) -> Nanos| {
+            self.feed.sources.iter().map(|source| of(&source.statistics())).sum::<Nanos>()
+        };
+        let agents = used(|source| source.agent_cpu);
+        let sampling = used(|source| source.program_time);
+        let inside = if self.options.inside.is_some() { engine } else { Nanos(0) };
+        let moving = self.costs.moving;
+        let running = self.costs.ran(&self.followed) - (agents + inside);
+        // An emulated program takes much longer than its own clock says, and an engine polls by the machine's.
+        let emulated = self.feed.clock().is_some();
+        let deciding = if emulated { Nanos(0) } else { (engine + agents) - moving };
+        let reading = Spent { elapsed: self.recorder.now(), running, sampling, deciding, moving };
+        self.costs.add(self.now(), reading)
     }
 
     pub fn note(&mut self, metadata: Bytes, fill: impl FnOnce(&mut Vec<Gauge>)) {
@@ -388,6 +413,7 @@ impl Host for LiveHost {
             let filled = batch.samples.len() + batch.faults.len() >= full && now >= self.resume;
             if !running || self.pause.is_some() || filled || now >= deadline {
                 self.feed.finish(batch, &self.memory, now);
+                batch.spent = self.spent();
                 return self.pause.is_none();
             }
             let mut wait = self.next_poll - self.recorder.now();
@@ -403,11 +429,13 @@ impl Host for LiveHost {
     }
 
     fn carry_out(&mut self, plan: &Plan, outcome: &mut Outcome) {
+        let start = clock::thread_cpu();
         for reclaim in &plan.reclaim {
             let freed = self.memory.reclaim(reclaim.from, reclaim.pages, &mut self.recorder.tally);
             outcome.reclaimed.push(freed);
         }
         self.memory.migrate(&plan.moves, &mut outcome.moves, &mut self.recorder.tally);
+        self.costs.moving += clock::thread_cpu() - start;
         self.arm(&plan.arm);
         if let Some(request) = plan.device {
             self.feed.each(|source| source.command(request));

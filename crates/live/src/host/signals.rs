@@ -68,6 +68,5 @@ pub fn remedy(missing: Signal) -> &'static str {
             "it needs CXL memory with a NeoProf device and the right to map its registers (root); with a \
              CHMU, set the policy's threshold"
         }
-        Signal::TieringCosts => "only the simulator measures them so far; take another policy",
     }
 }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use isotherm_core::{PageId, PageSize, Pages, TierId, View};
+use isotherm_core::{Nanos, PageId, PageSize, Pages, TierId, View};
 
 use super::LiveHost;
 
@@ -13,6 +13,10 @@ impl View for LiveHost {
 
     fn page_size(&self) -> PageSize {
         self.options.page_size
+    }
+
+    fn latency(&self, tier: TierId) -> Nanos {
+        self.options.tiers[tier.index()].latency
     }
 
     fn capacity(&self, tier: TierId) -> Pages {

@@ -49,6 +49,8 @@ pub(crate) struct Books {
     looking: f64,
     /// Saved so far, less what displaced pages lost.
     pub(crate) saved: f64,
+    /// The sum of its entries' squares: its variance, if samples come by chance.
+    saved_squares: f64,
     /// A sample's price, of its thread.
     pub(crate) sample: Mean,
     /// A moved page's price, of the program.
@@ -58,6 +60,8 @@ pub(crate) struct Books {
     /// Stall of a slow access.
     stall: Mean,
     latency: [Mean; 2],
+    /// The same of idle tiers, for sources whose samples tell no latency.
+    idle: [f64; 2],
     /// The worth of a count, and the fraction of one that is left over.
     unit: f64,
     rest: f64,
@@ -82,11 +86,13 @@ impl Default for Books {
             cost: 0.0,
             looking: 0.0,
             saved: 0.0,
+            saved_squares: 0.0,
             sample: Mean::default(),
             page_move: Mean::default(),
             access: Mean::default(),
             stall: Mean::default(),
             latency: [Mean::default(); 2],
+            idle: [0.0; 2],
             unit: 0.0,
             slow: (0.0, 0.0),
             changed: false,
@@ -100,8 +106,9 @@ impl Default for Books {
 }
 
 impl Books {
-    /// Begins an entry with the host's measurements.
-    pub(crate) fn begin(&mut self, batch: &SampleBatch) {
+    /// Begins an entry with the host's measurements; `idle`: latencies of the fast and the slow tier.
+    pub(crate) fn begin(&mut self, batch: &SampleBatch, idle: [Nanos; 2]) {
+        self.idle = idle.map(|latency| latency.0 as f64);
         let (spent, counters) = (&batch.spent, &batch.counters);
         let before = std::mem::replace(&mut self.spent, *spent);
         let since = |part: fn(&Spent) -> Nanos| (part(spent) - part(&before)).0 as f64;
@@ -163,7 +170,9 @@ impl Books {
         self.worths.0 += worth;
         self.worths.1 += worth * worth;
         if displaced {
-            self.saved += if slow { -weight } else { weight } * worth * self.saving();
+            let worth = weight * worth * self.saving();
+            self.saved += if slow { -worth } else { worth };
+            self.saved_squares += worth * worth;
         }
         if self.unit == 0.0 {
             return 0;
@@ -198,19 +207,30 @@ impl Books {
     /// Returns the stall of a slow access: the counters' mean, or else its latency, of which the program
     /// cannot have waited longer than it ran.
     fn stall(&self) -> f64 {
-        match (self.stall.get(), self.latency[1].get()) {
+        match (self.stall.get(), self.latencies()) {
             (Some(stall), _) if stall > 0.0 => stall,
-            (_, Some(latency)) => latency.min(self.access.get().unwrap_or(latency)),
+            (_, [_, Some(latency)]) => latency.min(self.access.get().unwrap_or(latency)),
             _ => 0.0,
         }
     }
 
     /// Returns the share of a slow access's stall that the fast tier saves.
     pub(crate) fn saving(&self) -> f64 {
-        match self.latency.map(|latency| latency.get()) {
-            [Some(fast), Some(slow)] => 1.0 - fast / slow,
+        match self.latencies() {
+            [Some(fast), Some(slow)] if slow > 0.0 => 1.0 - fast / slow,
             _ => 0.0,
         }
+    }
+
+    /// Returns the latencies that samples have shown, or of the idle tiers if none tells one.
+    fn latencies(&self) -> [Option<f64>; 2] {
+        let shown = self.latency.map(|latency| latency.get());
+        if shown == [None; 2] { self.idle.map(Some) } else { shown }
+    }
+
+    /// Returns the standard error of what was saved.
+    pub(crate) fn saved_error(&self) -> f64 {
+        self.saved_squares.sqrt()
     }
 
     /// Returns what a count stands for.
@@ -294,7 +314,7 @@ mod tests {
         let mut counts = 0;
         for entry in entries {
             let samples = [sample(0), sample(1)];
-            books.begin(&batch(entry, &samples));
+            books.begin(&batch(entry, &samples), [Nanos(0); 2]);
             for (sample, displaced) in samples.iter().zip(displaced) {
                 counts += u32::from(books.note(sample, displaced));
             }
@@ -322,8 +342,24 @@ mod tests {
         entered(&mut books, 3..=3, [true, false]);
         // 100 accesses that stall one of two threads for 50 ns if slow, 60 % less if fast.
         assert!((books.saved - 100.0 * 25.0 * 0.6).abs() < 1e-6, "{}", books.saved);
+        assert!((books.saved_error() - books.saved).abs() < 1e-6, "one sample is as uncertain as large");
         entered(&mut books, 4..=4, [false, true]);
         assert!(books.saved.abs() < 1e-6);
+    }
+
+    #[test]
+    fn where_samples_tell_no_latency_the_idle_tiers_do() {
+        let mut books = Books::default();
+        let silent = [0, 1].map(|tier| Sample { latency: 0, ..sample(tier) });
+        books.begin(&batch(1, &silent), [Nanos(100), Nanos(400)]);
+        for sample in &silent {
+            books.note(sample, false);
+        }
+        books.end();
+        assert!((books.saving() - 0.75).abs() < 1e-12);
+        books.note(&sample(1), false);
+        books.end();
+        assert_eq!(books.saving(), 0.0, "of a loaded tier and an idle one nothing follows");
     }
 
     #[test]

@@ -170,23 +170,28 @@ impl Isotherm {
         let (share, least, most) = LOOK;
         let tick = Nanos(now.0 / share).clamp(least, most);
         let rate = SamplingRate::Period(self.period.max(1));
-        Sampling::loads(rate, SamplingScope::AllTiers, self.batch(), tick).and_stores()
+        request(rate, self.batch(), tick, allowed)
     }
+}
+
+fn request(rate: SamplingRate, batch: usize, tick: Nanos, overhead: f64) -> Sampling {
+    let budget = Nanos((overhead * Nanos::SECOND.0 as f64) as u64);
+    Sampling::loads(rate, SamplingScope::AllTiers, batch, tick).and_stores().within(budget)
 }
 
 impl Policy for Isotherm {
     fn signals(&self) -> Signals {
-        Signals::NONE.with(Signal::LoadSamples).with(Signal::StoreSamples).with(Signal::TieringCosts)
+        Signals::NONE.with(Signal::LoadSamples)
     }
 
     fn sampling(&self) -> Sampling {
         let rate = SamplingRate::Period(FIRST_PERIOD);
-        Sampling::loads(rate, SamplingScope::AllTiers, self.batch(), LOOK.1).and_stores()
+        request(rate, self.batch(), LOOK.1, FIRST)
     }
 
     fn observe(&mut self, batch: &SampleBatch, view: &mut dyn View) {
         self.rates.grow(view.pages());
-        self.books.begin(batch);
+        self.books.begin(batch, [TierId::FAST, TierId::FAST.slower()].map(|tier| view.latency(tier)));
         for sample in &batch.samples {
             let counts = self.books.note(sample, self.rates.displaced(sample.page));
             self.rates.count(sample.page, counts);
@@ -232,6 +237,7 @@ impl Policy for Isotherm {
         let share = 100.0 / self.books.elapsed().max(1.0);
         let values = [
             ("saved-percent", self.books.saved * share),
+            ("saved-error-percent", self.books.saved_error() * share),
             ("spent-percent", self.books.spent() * share),
             ("sampling-percent", self.overhead * 100.0),
             ("samples-per-page", self.rates.half_life() / self.rates.pages().max(1) as f64),

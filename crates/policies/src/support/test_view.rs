@@ -95,6 +95,10 @@ impl View for TestView {
         self.page_size
     }
 
+    fn latency(&self, tier: TierId) -> Nanos {
+        Nanos(100 + 150 * tier.index() as u64)
+    }
+
     fn capacity(&self, tier: TierId) -> Pages {
         self.capacity[tier.index()]
     }

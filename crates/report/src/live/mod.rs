@@ -24,6 +24,9 @@ const NAME: usize = 13;
 pub fn live_text(result: &LiveResult) -> String {
     let mut text =
         wrapped("", &verdict::live(result).text(), WIDTH) + &wrapped("", &words::answer(result), WIDTH);
+    if let Some(books) = words::books(result) {
+        text += &wrapped("", &books, WIDTH);
+    }
     let lines = lines::lines(result);
     text.extend(lines.iter().map(|(name, value)| wrapped(&format!("{name:<NAME$}"), value, WIDTH)));
     text.extend(lines::warnings(result).iter().map(|warning| format!("{:<NAME$}{warning}\n", "warning")));

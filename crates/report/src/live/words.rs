@@ -50,6 +50,27 @@ pub(super) fn answer(result: &LiveResult) -> String {
     format!("{start}, and {memory}, served {hits} of {program}'s accesses.")
 }
 
+/// Returns the policy's account of its costs and savings in two sentences; `None` if it keeps none.
+pub(super) fn books(result: &LiveResult) -> Option<String> {
+    let kept = result.summary.timeline.iter().rev().find(|moment| !moment.gauges.is_empty())?;
+    let gauge = |name| kept.gauges.iter().find(|gauge| gauge.0 == name).map(|gauge| gauge.1);
+    let [spent, saved, error] = ["spent-percent", "saved-percent", "saved-error-percent"].map(gauge);
+    let (spent, saved, error) = (spent?, saved?, error?);
+    let cost = format!("Sampling, deciding and moving took {spent:.2} % of the program's time.");
+    let saving = if error == 0.0 {
+        "No sample has shown yet what the moves saved.".into()
+    } else {
+        // Two standard errors.
+        let verb = if saved < 0.0 { "lost" } else { "saved" };
+        format!(
+            "Samples of moved pages show that the moves {verb} {:.2} % of it, +-{:.2} points (19 in 20).",
+            saved.abs(),
+            2.0 * error
+        )
+    };
+    Some(format!("{cost} {saving}"))
+}
+
 /// Begins the sentence: the pages that the policy moved, or would have moved.
 fn deeds(result: &LiveResult) -> String {
     let traffic = &result.summary.traffic;

@@ -213,6 +213,10 @@ impl View for SimHost<'_> {
         self.page_size
     }
 
+    fn latency(&self, tier: TierId) -> Nanos {
+        self.profile.tiers[tier.index()].latency
+    }
+
     fn capacity(&self, tier: TierId) -> Pages {
         self.processor.locator.capacity(tier)
     }

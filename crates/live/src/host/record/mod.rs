@@ -51,6 +51,11 @@ impl Recorder {
         }
     }
 
+    /// Returns the engine's processor time since the start.
+    pub(super) fn cpu(&self) -> Nanos {
+        (self.cpu)() - self.cpu_at_start
+    }
+
     pub(super) fn now(&self) -> Nanos {
         self.tally.now()
     }
@@ -116,7 +121,7 @@ impl Recorder {
         let halfway = self.timeline.iter().find(|moment| moment.time_ns.0 >= now.0 / 2);
         let before = halfway.map_or_else(|| vec![0; hits.len()], |moment| moment.hits.clone());
         let late: Vec<u64> = hits.iter().zip(&before).map(|(now, then)| now - then).collect();
-        let cpu = (self.cpu)() - self.cpu_at_start;
+        let cpu = self.cpu();
         let agents = sources.iter().map(|source| source.agent_cpu_ns).sum::<Nanos>();
         let stall = |tier: TierId| counters.tiers.get(tier.index()).map(|counted| counted.stall);
         let tier = |((tier, &hits), &latency_ns): ((TierId, &u64), &Nanos)| TierUse {

@@ -1,0 +1,106 @@
+//! The program's time and what tiering took of it, for policies that count it.
+
+use std::collections::BTreeMap;
+
+use isotherm_core::{Nanos, Spent};
+use isotherm_linux::clock;
+use isotherm_linux::process::Pid;
+
+#[derive(Debug, Default)]
+pub(super) struct Costs {
+    /// In the programs' time, since the policy began.
+    spent: Spent,
+    /// Time of the policy's beginning, on the programs' clock.
+    began: Nanos,
+    /// The last reading, by this machine's clocks.
+    read: Spent,
+    /// Processor time of each process at that reading.
+    processors: BTreeMap<Pid, Nanos>,
+    ran: Nanos,
+    /// Processor time of the engine for moves.
+    pub(super) moving: Nanos,
+}
+
+impl Costs {
+    /// Begins the sums for another policy.
+    pub(super) fn begin(&mut self, now: Nanos) {
+        (self.spent, self.began) = (Spent::default(), now);
+    }
+
+    /// Returns the processor time that the processes have had while they were followed.
+    pub(super) fn ran(&mut self, followed: &[Pid]) -> Nanos {
+        let mut read = BTreeMap::new();
+        for &process in followed {
+            let now = clock::cpu_of(process);
+            let before = self.processors.get(&process).copied().unwrap_or(now);
+            self.ran += now - before.min(now);
+            read.insert(process, now);
+        }
+        self.processors = read;
+        self.ran
+    }
+
+    /// Adds what has come since the last reading; `now`: the programs' clock. Where that is not this machine's
+    /// (an emulated one's), a cost counts by how far it went on meanwhile.
+    pub(super) fn add(&mut self, now: Nanos, reading: Spent) -> Spent {
+        let before = std::mem::replace(&mut self.read, reading);
+        let passed = (now - self.began) - self.spent.elapsed;
+        let pace = passed.0 as f64 / (reading.elapsed - before.elapsed).0.max(1) as f64;
+        let scaled = |part: fn(&Spent) -> Nanos| {
+            Nanos((part(&reading).0.saturating_sub(part(&before).0) as f64 * pace).round() as u64)
+        };
+        self.spent.elapsed += passed;
+        self.spent.running += scaled(|spent| spent.running);
+        self.spent.sampling += scaled(|spent| spent.sampling);
+        self.spent.deciding += scaled(|spent| spent.deciding);
+        self.spent.moving += scaled(|spent| spent.moving);
+        self.spent
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reading(ms: u64) -> Spent {
+        let part = |share: u64| Nanos(ms * share * 10_000);
+        Spent {
+            elapsed: part(100),
+            running: part(200),
+            sampling: part(2),
+            deciding: part(3),
+            moving: part(4),
+        }
+    }
+
+    #[test]
+    fn costs_of_an_emulated_machine_are_in_its_time() {
+        let mut costs = Costs::default();
+        costs.add(Nanos(0), Spent::default());
+        let spent = costs.add(Nanos(100_000), reading(10));
+        assert_eq!(spent.elapsed, Nanos(100_000), "it ran a hundred times more slowly");
+        assert_eq!((spent.running, spent.sampling), (Nanos(200_000), Nanos(2000)));
+        assert_eq!((spent.deciding, spent.moving), (Nanos(3000), Nanos(4000)));
+    }
+
+    #[test]
+    fn another_policy_is_not_charged_for_the_one_before() {
+        let mut costs = Costs::default();
+        costs.add(Nanos(10_000_000), reading(10));
+        costs.begin(Nanos(10_000_000));
+        let spent = costs.add(Nanos(15_000_000), reading(15));
+        assert_eq!(spent, reading(5));
+    }
+
+    #[test]
+    fn processes_count_from_the_moment_they_are_followed() {
+        let mut costs = Costs::default();
+        let own = Pid(std::process::id());
+        assert_eq!(costs.ran(&[own]), Nanos(0));
+        let start = clock::cpu_of(own);
+        while clock::cpu_of(own) - start < Nanos::MILLISECOND {}
+        assert!(costs.ran(&[own]) >= Nanos::MILLISECOND);
+        let before = costs.ran(&[]);
+        assert_eq!(costs.ran(&[own]), before, "it was not followed meanwhile");
+    }
+}
