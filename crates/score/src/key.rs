@@ -29,6 +29,16 @@ pub(crate) struct TestbedKey {
     pub(crate) seed: u64,
 }
 
+impl TestbedKey {
+    /// Returns the testbed without what has no part in a run with all memory fast.
+    pub(crate) fn all_fast(&self) -> Self {
+        // A touch of what is cached is a cost of the program's own page walks.
+        let costs = |path: &String| path.starts_with("costs.") && path != "costs.cached_touch";
+        let machine_set = self.machine_set.clone().into_iter().filter(|(path, _)| !costs(path)).collect();
+        Self { machine_set, seed: 0, ..self.clone() }
+    }
+}
+
 /// A policy on a testbed. The stream comes first in the order, so that runs of one stream are adjacent.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct RunKey {

@@ -16,14 +16,15 @@ impl Plan {
 
 /// Runs a request and compares it with the papers; then runs the probes of orderings that are not kept.
 pub fn compare(request: &Request, version: &str, progress: &mut dyn FnMut(Progress<'_>)) -> Scoreboard {
-    let mut results = Plan::new(request).run(progress);
+    let mut results = Plan::new(request).run(&Results::default(), progress);
     loop {
         let board = score(request, &results, version);
         let rest = results.rest();
         if rest.runs() == 0 {
             return board;
         }
-        results.extend(rest.run(progress));
+        let further = rest.run(&results, progress);
+        results.extend(further);
     }
 }
 

@@ -27,7 +27,7 @@ pub struct Request {
     pub mode: Mode,
     /// Whether anything is left out, so that the result is not the whole scoreboard.
     pub partial: bool,
-    /// Whether runs are repeated with other seeds.
+    /// Whether runs are repeated with other seeds; a quick run has the smallest margin.
     pub noise: bool,
 }
 
@@ -56,7 +56,12 @@ impl Request {
                 return Err(UnknownName::new("comparison", id, ids.iter().map(String::as_str)));
             }
         }
-        Ok(Self { papers: wanted, mode, partial: paper.or(only).is_some(), noise: only.is_none() })
+        Ok(Self {
+            papers: wanted,
+            mode,
+            partial: paper.or(only).is_some(),
+            noise: only.is_none() && !mode.quick,
+        })
     }
 }
 
@@ -65,4 +70,17 @@ fn ids(papers: &[Paper]) -> impl Iterator<Item = &str> {
         let comparisons = paper.comparison.iter().map(|comparison| comparison.id.as_str());
         comparisons.chain(paper.effect.iter().map(|effect| effect.id.as_str()))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn noise_is_measured_by_whole_papers_of_a_full_run() {
+        let noise =
+            |only, quick| Request::new(Some("pact"), only, Mode { quick, seed: 1 }).expect("it exists").noise;
+        assert!(noise(None, false));
+        assert!(!noise(None, true) && !noise(Some("pact.table2"), false));
+    }
 }

@@ -7,13 +7,17 @@ use std::ops::ControlFlow;
 use isotherm_core::parameters::{Parameters, REFERENCE_THREADS, Scale};
 use isotherm_core::{Bytes, PageSize, TierId};
 use isotherm_machine::Profile;
-use isotherm_sim::{Experiment, FastSize, Length, Loaded, Testbed, load_workload, replay_memory};
+use isotherm_sim::{
+    AllFast as Known, Experiment, FastSize, Length, Loaded, SimulateError, Testbed, load_workload,
+    replay_memory,
+};
 use isotherm_workloads::Workload;
 use rayon::prelude::*;
 
 use crate::figures::Settings;
 use crate::key::{RunKey, StreamKey, TestbedKey};
 use crate::outcome::{AllFast, Outcome};
+use crate::stalls::Truths;
 
 #[derive(Debug, Clone, Copy)]
 pub struct Progress<'a> {
@@ -38,6 +42,10 @@ pub struct Results {
     asked: RefCell<BTreeSet<RunKey>>,
     /// Values computed without a run, by their arguments.
     pub(crate) computed: RefCell<BTreeMap<String, Result<f64, String>>>,
+    /// What streams take with all memory fast, by testbeds without their seed and the costs of tiering.
+    all_fast: BTreeMap<TestbedKey, Known>,
+    /// Stalls with all memory slow.
+    pub(crate) truths: Truths,
     pub(crate) dry: bool,
 }
 
@@ -66,6 +74,7 @@ impl Results {
 
     pub(crate) fn extend(&mut self, further: Self) {
         self.outcomes.extend(further.outcomes);
+        self.all_fast.extend(further.all_fast);
     }
 }
 
@@ -106,23 +115,26 @@ impl Plan {
         streams.into_iter().try_fold(Bytes(0), |most, key| Ok(most.max(Bytes(memory(key)?))))
     }
 
-    pub fn run(&self, progress: &mut dyn FnMut(Progress<'_>)) -> Results {
+    /// Runs all; `before` are results of other runs.
+    pub fn run(&self, before: &Results, progress: &mut dyn FnMut(Progress<'_>)) -> Results {
         let mut streams: BTreeMap<&StreamKey, Vec<&RunKey>> = BTreeMap::new();
         for run in &self.runs {
             streams.entry(&run.testbed.stream).or_default().push(run);
         }
         let total = streams.iter().map(|(stream, runs)| weight(stream, runs.len())).sum();
         let (mut results, mut done) = (Results::default(), 0);
+        let mut all_fast = before.all_fast.clone();
         let count = streams.len();
         for (index, (stream, runs)) in streams.into_iter().enumerate() {
             progress(Progress { workload: &stream.workload, stream: index, streams: count, done, total });
             done += weight(stream, runs.len());
-            let outcomes = match run_stream(stream, &runs) {
+            let outcomes = match run_stream(stream, &runs, &mut all_fast) {
                 Ok(outcomes) => outcomes,
                 Err(why) => vec![Err(why.to_string()); runs.len()],
             };
             results.outcomes.extend(runs.into_iter().cloned().zip(outcomes));
         }
+        results.all_fast = all_fast;
         results
     }
 }
@@ -190,7 +202,12 @@ pub(crate) fn scale(key: &TestbedKey, loaded: &Loaded) -> Result<Scale, Failure>
 }
 
 /// Generates a stream and replays it for each of `runs`; the results are in their order.
-fn run_stream(stream: &StreamKey, runs: &[&RunKey]) -> Result<Vec<Result<Outcome, String>>, Failure> {
+/// Adds to `all_fast` what is not known there yet.
+fn run_stream(
+    stream: &StreamKey,
+    runs: &[&RunKey],
+    all_fast: &mut BTreeMap<TestbedKey, Known>,
+) -> Result<Vec<Result<Outcome, String>>, Failure> {
     let loaded = load(stream)?;
     let keys: Vec<&TestbedKey> =
         runs.iter().map(|run| &run.testbed).collect::<BTreeSet<_>>().into_iter().collect();
@@ -209,23 +226,33 @@ fn run_stream(stream: &StreamKey, runs: &[&RunKey]) -> Result<Vec<Result<Outcome
             version: "",
         })
         .collect();
-    let testbeds = experiments
-        .par_iter()
-        .zip(&keys)
-        .map(|(experiment, key)| {
-            let testbed = Testbed::new(&loaded.input, experiment)?;
-            match key.rounds {
-                Some(accesses) => testbed.lengthened(Length::Loops { loops: WINDOWS, accesses }),
-                None => Ok(testbed),
-            }
-        })
-        .collect::<Result<Vec<_>, _>>()?;
+    let mut unknown: BTreeMap<TestbedKey, &Experiment<'_>> =
+        keys.iter().map(|key| key.all_fast()).zip(&experiments).collect();
+    unknown.retain(|key, _| !all_fast.contains_key(key));
+    let measured = unknown.into_par_iter().map(|(key, experiment)| {
+        let testbed = Testbed::new(&loaded.input, experiment)?;
+        let testbed = match length(&key) {
+            Some(length) => testbed.lengthened(length)?,
+            None => testbed,
+        };
+        Ok((key, testbed.all_fast()))
+    });
+    all_fast.extend(measured.collect::<Result<Vec<_>, SimulateError>>()?);
+    let testbed = |(key, experiment): (&&TestbedKey, _)| {
+        let known = all_fast.get(&key.all_fast()).cloned().ok_or("no such machine")?;
+        Ok(Testbed::beside(&loaded.input, experiment, length(key), known)?)
+    };
+    let testbeds = keys.iter().zip(&experiments).map(testbed).collect::<Result<Vec<_>, Failure>>()?;
     let run = |run: &&RunKey| {
         let testbed = keys.iter().position(|&key| *key == run.testbed).map(|index| &testbeds[index]);
         let outcome = run_one(testbed.ok_or("no such machine")?, &loaded, run);
         outcome.map_err(|error| error.to_string())
     };
     Ok(runs.par_iter().map(run).collect())
+}
+
+fn length(key: &TestbedKey) -> Option<Length> {
+    key.rounds.map(|accesses| Length::Loops { loops: WINDOWS, accesses })
 }
 
 fn run_one(testbed: &Testbed<'_>, loaded: &Loaded, run: &RunKey) -> Result<Outcome, Failure> {
@@ -249,6 +276,51 @@ mod tests {
         apply(&mut parameters, &Settings::from([(key.into(), value.into())]), 100)?;
         parameters.scale(Scale { footprint: 10.0, time: 10.0 });
         Ok(parameters)
+    }
+
+    #[test]
+    fn neither_seed_nor_costs_of_tiering_change_a_run_with_all_memory_fast() {
+        let stream = StreamKey {
+            workload: "masim".into(),
+            set: Settings::from([("preset".into(), "test".into())]),
+            accesses: 200_000,
+            huge: false,
+            seed: 1,
+            own_pace: None,
+        };
+        let plain = TestbedKey {
+            stream,
+            machine: "pact".into(),
+            machine_set: Settings::new(),
+            reference: None,
+            reference_threads: None,
+            scale: None,
+            intervals: 20,
+            rounds: None,
+            seed: 1,
+        };
+        let loaded = load(&plain.stream).expect("it loads");
+        let ends = |key: &TestbedKey| {
+            let profile = profile(key).expect("a machine");
+            let experiment = Experiment {
+                policies: Vec::new(),
+                sizes: Vec::new(),
+                profile: &profile,
+                seed: key.seed,
+                scale: scale(key, &loaded).expect("a scale"),
+                intervals: key.intervals,
+                version: "",
+            };
+            Testbed::new(&loaded.input, &experiment).expect("it runs").all_fast_ends().to_vec()
+        };
+        for probe in crate::evidence::all().probes {
+            let other = TestbedKey { machine_set: probe.machine, seed: 3, ..plain.clone() };
+            assert_eq!(other.all_fast(), plain.all_fast());
+            assert_eq!(ends(&other), ends(&plain), "{}", probe.id);
+        }
+        let walks = Settings::from([("costs.cached_touch".into(), "9ns".into())]);
+        let other = TestbedKey { machine_set: walks, ..plain.clone() };
+        assert_ne!(other.all_fast(), plain.all_fast(), "page walks are the program's own");
     }
 
     #[test]

@@ -1,6 +1,9 @@
 //! Quality of stall predictions: correlations with the core model's truth, and MLP by Little's law beside
 //! that of the queue, with all memory in the slow tier.
 
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
 use isotherm_core::TierId;
 use isotherm_machine::Profile;
 use isotherm_sim::{
@@ -14,6 +17,40 @@ use crate::metric::Metric;
 use crate::run::{Failure, apply, load, profile, scale};
 
 const SLOW: TierId = TierId(1);
+
+/// Truths that several values are computed from, each found once.
+#[derive(Debug, Default)]
+pub(crate) struct Truths(Mutex<BTreeMap<TestbedKey, Arc<Told>>>);
+
+/// The core model's truth about a stream, and how many threads that has.
+#[derive(Debug)]
+struct Told {
+    truth: Truth,
+    threads: f64,
+}
+
+impl Truths {
+    fn of(&self, key: &TestbedKey) -> Result<Arc<Told>, Failure> {
+        match self.known(key) {
+            Some(told) => Ok(told),
+            None => self.of_placed(key, &Placed::new(key)?),
+        }
+    }
+
+    fn of_placed(&self, key: &TestbedKey, placed: &Placed) -> Result<Arc<Told>, Failure> {
+        if let Some(told) = self.known(key) {
+            return Ok(told);
+        }
+        let threads = placed.loaded.input.stream.threads as f64;
+        let told = Arc::new(Told { truth: placed.truth()?, threads });
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(key.clone(), told.clone());
+        Ok(told)
+    }
+
+    fn known(&self, key: &TestbedKey) -> Option<Arc<Told>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(key).cloned()
+    }
+}
 
 #[derive(Debug)]
 pub(crate) struct Case<'a> {
@@ -46,28 +83,30 @@ impl Placed {
 }
 
 impl Case<'_> {
-    pub(crate) fn value(&self, metric: Metric) -> Result<f64, Failure> {
+    pub(crate) fn value(&self, metric: Metric, truths: &Truths) -> Result<f64, Failure> {
         let found = match metric {
-            Metric::WorkloadStalls => self.workloads()?,
-            Metric::Mlp => self.windows(|mlps| Some(mean(mlps.iter().map(|&(predicted, _)| predicted))))?,
-            Metric::MlpTrend => self.windows(pearson)?,
-            Metric::PageStalls => self.pages()?,
+            Metric::WorkloadStalls => self.workloads(truths)?,
+            Metric::Mlp => {
+                self.windows(truths, |mlps| Some(mean(mlps.iter().map(|&(predicted, _)| predicted))))?
+            }
+            Metric::MlpTrend => self.windows(truths, pearson)?,
+            Metric::PageStalls => self.pages(truths)?,
             _ => return Err("no prediction".into()),
         };
         found.ok_or_else(|| "one of the two does not vary".into())
     }
 
-    fn pages(&self) -> Result<Option<f64>, Failure> {
+    fn pages(&self, truths: &Truths) -> Result<Option<f64>, Failure> {
         let placed = Placed::new(&self.key.testbed)?;
         let entry = isotherm_policies::find(&self.key.policy)?;
         let mut parameters = entry.parameters();
         apply(&mut parameters, &self.key.set, 0)?;
-        let mut pages = placed.truth()?.pages;
+        let mut pages = truths.of_placed(&self.key.testbed, &placed)?.truth.pages.clone();
         placed.criticality()?.measure(&parameters, &mut pages)?;
         Ok(PageStall::rank_correlation(&pages))
     }
 
-    fn workloads(&self) -> Result<Option<f64>, Failure> {
+    fn workloads(&self, truths: &Truths) -> Result<Option<f64>, Failure> {
         let predict: fn(&TierStall) -> f64 = match self.predictor {
             Some(Predictor::Equation) => |tier| tier.serial_misses,
             Some(Predictor::Misses) => |tier| tier.misses as f64,
@@ -79,7 +118,7 @@ impl Case<'_> {
         let pair = |name: &&str| {
             let mut key = self.key.testbed.clone();
             key.stream.workload = (*name).to_owned();
-            let tier = Placed::new(&key)?.truth()?.tier;
+            let tier = truths.of(&key)?.truth.tier;
             // A working set that fits the cache says nothing.
             Ok((tier.misses > 0).then(|| (predict(&tier), tier.stall.0 as f64)))
         };
@@ -88,16 +127,19 @@ impl Case<'_> {
     }
 
     /// Gathers each window's MLP of a core, as predicted and by the queue.
-    fn windows(&self, gather: fn(&[(f64, f64)]) -> Option<f64>) -> Result<Option<f64>, Failure> {
-        let placed = Placed::new(&self.key.testbed)?;
-        let threads = placed.loaded.input.stream.threads as f64;
+    fn windows(
+        &self,
+        truths: &Truths,
+        gather: fn(&[(f64, f64)]) -> Option<f64>,
+    ) -> Result<Option<f64>, Failure> {
+        let told = truths.of(&self.key.testbed)?;
         let predict = |window: &WindowStall| match self.predictor {
             Some(Predictor::Equation) => Ok(window.parallelism),
-            Some(Predictor::LittlesLaw) => Ok(window.littles_law() / threads),
+            Some(Predictor::LittlesLaw) => Ok(window.littles_law() / told.threads),
             _ => Err("nothing that predicts the MLP of windows"),
         };
         let pair = |window: &WindowStall| Ok((predict(window)?, window.parallelism));
-        let pairs = placed.truth()?.windows.iter().map(pair).collect::<Result<Vec<_>, Failure>>()?;
+        let pairs = told.truth.windows.iter().map(pair).collect::<Result<Vec<_>, Failure>>()?;
         Ok(gather(&pairs))
     }
 }
@@ -152,7 +194,7 @@ mod tests {
     }
 
     fn of(key: &RunKey, predictor: Option<Predictor>, metric: Metric) -> Result<f64, String> {
-        Case { key, predictor }.value(metric).map_err(|error| error.to_string())
+        Case { key, predictor }.value(metric, &Truths::default()).map_err(|error| error.to_string())
     }
 
     #[test]

@@ -145,7 +145,7 @@ impl<'a> Values<'a> {
             (Metric::Metadata, Some(reference)) => {
                 metadata_percent(&key.policy, &key.set, reference, &key.fast)
             }
-            _ => case.value(self.metric),
+            _ => case.value(self.metric, &self.results.truths),
         };
         let name = format!("{:?} {reference:?} {case:?}", self.metric);
         if let Some(known) = self.results.computed.borrow().get(&name) {

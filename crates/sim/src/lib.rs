@@ -76,5 +76,5 @@ pub use size::{
 };
 pub use stream::{Access, MAX_ACCESSES, Stream, StreamBuilder, StreamError};
 pub use summary::NamedRange;
-pub use testbed::Testbed;
+pub use testbed::{AllFast, Testbed};
 pub use workload::{LoadError, Loaded, load_workload, run_workload};

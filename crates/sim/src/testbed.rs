@@ -13,6 +13,13 @@ use crate::long::{Length, Long, Scaled};
 use crate::replay::{Finished, Replay};
 use crate::result::{LongRun, RunResult};
 
+/// What an input takes with all memory fast: no sample, move or fault has a part in it.
+#[derive(Debug, Clone)]
+pub struct AllFast {
+    once: (Nanos, Vec<Nanos>),
+    long: Option<LongRun>,
+}
+
 /// An input on a machine, with the time that it takes with all memory fast.
 #[derive(Debug)]
 pub struct Testbed<'a> {
@@ -39,11 +46,41 @@ impl<'a> Testbed<'a> {
         Ok(Self { input, experiment, replay, all_fast: (finished.end, ends), all_fast_long: None })
     }
 
+    /// Sets the input on a machine that differs from a known one in the seed and the costs of tiering alone.
+    ///
+    /// # Errors
+    /// As [`Self::new`] and [`Self::lengthened`].
+    pub fn beside(
+        input: &'a Input,
+        experiment: &'a Experiment<'a>,
+        length: Option<Length>,
+        known: AllFast,
+    ) -> Result<Self, SimulateError> {
+        let Experiment { profile, scale, seed, intervals, .. } = *experiment;
+        let replay = Replay::new(&input.stream, &input.ranges, profile, scale, seed, intervals)?;
+        let testbed = Self { input, experiment, replay, all_fast: known.once, all_fast_long: known.long };
+        match length {
+            Some(length) => testbed.rounds_of(length),
+            None => Ok(testbed),
+        }
+    }
+
+    /// Returns what the input takes with all memory fast, for other testbeds.
+    pub fn all_fast(&self) -> AllFast {
+        AllFast { once: self.all_fast.clone(), long: self.all_fast_long.clone() }
+    }
+
     /// Makes each run one of several rounds.
     ///
     /// # Errors
     /// Rounds that are too short for the model, or less time than one takes.
     pub fn lengthened(self, length: Length) -> Result<Self, SimulateError> {
+        let testbed = self.rounds_of(length)?;
+        let all_fast_long = testbed.replay.fixed(true).rounds.map(|rounds| rounds.result(None));
+        Ok(Self { all_fast_long, ..testbed })
+    }
+
+    fn rounds_of(self, length: Length) -> Result<Self, SimulateError> {
         let Self { mut replay, all_fast, .. } = self;
         // Loading apart is the scoreboard's alone: whole intervals, whose times are known.
         let apart = matches!(length, Length::Loops { .. });
@@ -52,8 +89,7 @@ impl<'a> Testbed<'a> {
         let loading = intervals * replay.interval_length;
         let long = Long::new(length, (replay.stream.accesses.len() - loading) as u64, all_fast.0 - before)?;
         replay.long = Some(long.behind(loading));
-        let all_fast_long = replay.fixed(true).rounds.map(|rounds| rounds.result(None));
-        Ok(Self { replay, all_fast, all_fast_long, ..self })
+        Ok(Self { replay, all_fast, ..self })
     }
 
     /// Returns the number of intervals of the timeline asked for.
