@@ -13,8 +13,8 @@ pub(crate) struct Probed<'a> {
     pub(crate) back: Option<&'a Effect>,
 }
 
-/// Tries probes on an ordering. Hits are known from the runs; probes are further runs, requested by asking for
-/// their values. The last probe has all that the others have and comes first: where it does not bring the
+/// Tries probes on an ordering. Hits are known from the runs; probes are further runs, requested by asking
+/// for their values. The last probe has all that the others have and comes first: where it does not bring the
 /// order back, the others are not run. A quick run probes nothing.
 pub(crate) fn probe<'a>(
     values: &Values<'_>,

@@ -42,7 +42,7 @@ pub struct Results {
     asked: RefCell<BTreeSet<RunKey>>,
     /// Values computed without a run, by their arguments.
     pub(crate) computed: RefCell<BTreeMap<String, Result<f64, String>>>,
-    /// What streams take with all memory fast, by testbeds without their seed and the costs of tiering.
+    /// Times of streams with all memory fast, by testbeds without their seed and the costs of tiering.
     all_fast: BTreeMap<TestbedKey, Known>,
     /// Stalls with all memory slow.
     pub(crate) truths: Truths,

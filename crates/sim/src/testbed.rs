@@ -13,7 +13,7 @@ use crate::long::{Length, Long, Scaled};
 use crate::replay::{Finished, Replay};
 use crate::result::{LongRun, RunResult};
 
-/// What an input takes with all memory fast: no sample, move or fault has a part in it.
+/// The time of an input with all memory fast: no sample, move or fault has a part in it.
 #[derive(Debug, Clone)]
 pub struct AllFast {
     once: (Nanos, Vec<Nanos>),

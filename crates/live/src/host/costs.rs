@@ -40,8 +40,8 @@ impl Costs {
         self.ran
     }
 
-    /// Adds what has come since the last reading; `now`: the programs' clock. Where that is not this machine's
-    /// (an emulated one's), a cost counts by how far it went on meanwhile.
+    /// Adds what has come since the last reading; `now`: the programs' clock. Where that is not this
+    /// machine's (an emulated one's), a cost counts by how far it went on meanwhile.
     pub(super) fn add(&mut self, now: Nanos, reading: Spent) -> Spent {
         let before = std::mem::replace(&mut self.read, reading);
         let passed = (now - self.began) - self.spent.elapsed;

@@ -230,7 +230,7 @@ impl LiveHost {
         let inside = if self.options.inside.is_some() { engine } else { Nanos(0) };
         let moving = self.costs.moving;
         let running = self.costs.ran(&self.followed) - (agents + inside);
-        // An emulated program takes much longer than its own clock says, and an engine polls by the machine's.
+        // An emulated program takes longer than its own clock says; an engine polls by the machine's.
         let emulated = self.feed.clock().is_some();
         let deciding = if emulated { Nanos(0) } else { (engine + agents) - moving };
         let reading = Spent { elapsed: self.recorder.now(), running, sampling, deciding, moving };
