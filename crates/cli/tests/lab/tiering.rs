@@ -188,9 +188,7 @@ fn first_touch_has_what_fits_and_nothing_moves_without_tiering() {
 #[test]
 fn freqtier_comes_to_the_closed_form_and_back_to_it() {
     let Some(lab) = Lab::find_all() else { return };
-    // The smallest batch, 64 samples, is not scaled as small as the program: with one scan for cold pages
-    // after each, an engine that shares the only processor loses most samples.
-    check_policy(&lab, "freqtier", &["--set", "freqtier.batch=1000"]);
+    check_policy(&lab, "freqtier", &[]);
 }
 
 #[test]
