@@ -11,13 +11,13 @@ use crate::tiering::{
     FAST, HOT, NEAR, Outcome, PAGE_LINES, PAGES, PROGRAM, SHARE, closed_form, misses_of, moves, run,
 };
 
-/// NeoMem with the paper's times and sizes for a footprint of 15 GB; these programs have 128 MiB.
-const POLICY: [&str; 6] = ["--policy", "neomem", "--scale", "120", "--start", "slow"];
+/// NeoMem with the paper's times and sizes for a footprint of 15 GB; these programs have 256 MiB.
+const POLICY: [&str; 6] = ["--policy", "neomem", "--scale", "60", "--start", "slow"];
 /// About as many misses as the planted program has.
 const BTREE: [&str; 11] = [
     "btree",
     "--size",
-    "128M",
+    "256M",
     "--hot",
     "12.5%",
     "--operations",

@@ -9,9 +9,9 @@ use crate::support::{Lab, target};
 
 pub(crate) const PAGE_LINES: f64 = 64.0;
 /// Pages of the program's memory, hot pages, and pages that fit on the fast node.
-pub(crate) const PAGES: f64 = 32_768.0;
-pub(crate) const HOT: f64 = 4_096.0;
-pub(crate) const FAST: f64 = 8_192.0;
+pub(crate) const PAGES: f64 = 65_536.0;
+pub(crate) const HOT: f64 = 8_192.0;
+pub(crate) const FAST: f64 = 16_384.0;
 /// Share of accesses to hot pages.
 pub(crate) const SHARE: f64 = 0.9;
 /// Lines of the modelled last-level cache: 2 MiB.
@@ -22,7 +22,7 @@ pub(crate) const NEAR: f64 = 0.03;
 pub(crate) const PROGRAM: [&str; 11] = [
     "planted",
     "--size",
-    "128M",
+    "256M",
     "--hot",
     "12.5%",
     "--operations",
@@ -32,8 +32,8 @@ pub(crate) const PROGRAM: [&str; 11] = [
     "--share",
     "90%",
 ];
-/// FreqTier's paper halves its counters after 10 samples per page of the fast tier: each half of the run has
-/// more than that at its 100,000 samples a second of modelled time.
+/// FreqTier's paper halves its counters after 10 samples per page of the fast tier: each half of the run is
+/// about two thirds of that at its 100,000 samples a second of modelled time.
 const OPERATIONS: &str = "40000000";
 const MOVE: &str = "20000000";
 
@@ -61,7 +61,7 @@ pub(crate) fn moves(run: &Value) -> (u64, u64) {
 
 /// Runs a program of [`PAGES`] whose hot pages change halfway.
 pub(crate) fn run(lab: &Lab, machine: &str, tiering: &[&str], program: &[&str]) -> Outcome {
-    let options = ["--machine", machine, "--fast", "32M", "--json", "--time-limit", "8min"];
+    let options = ["--machine", machine, "--fast", "64M", "--json", "--time-limit", "8min"];
     let program: Vec<String> =
         std::iter::once(target()).chain(program.iter().map(|word| (*word).into())).collect();
     let words: Vec<&str> = program.iter().map(String::as_str).collect();
