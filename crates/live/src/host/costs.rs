@@ -1,7 +1,5 @@
 //! The program's time and what tiering took of it, for policies that count it.
 
-use std::collections::BTreeMap;
-
 use isotherm_core::{Nanos, Spent};
 use isotherm_linux::clock;
 use isotherm_linux::process::Pid;
@@ -14,8 +12,8 @@ pub(super) struct Costs {
     began: Nanos,
     /// The last reading, by this machine's clocks.
     read: Spent,
-    /// Processor time of each process at that reading.
-    processors: BTreeMap<Pid, Nanos>,
+    /// Followed processes, with the processor time that each had had at that reading.
+    processors: Vec<(Pid, Nanos)>,
     ran: Nanos,
     /// Processor time of the engine for moves.
     pub(super) moving: Nanos,
@@ -27,16 +25,22 @@ impl Costs {
         (self.spent, self.began) = (Spent::default(), now);
     }
 
-    /// Returns the processor time that the processes have had while they were followed.
-    pub(super) fn ran(&mut self, followed: &[Pid]) -> Nanos {
-        let mut read = BTreeMap::new();
-        for &process in followed {
-            let now = clock::cpu_of(process);
-            let before = self.processors.get(&process).copied().unwrap_or(now);
-            self.ran += now - before.min(now);
-            read.insert(process, now);
+    pub(super) fn follow(&mut self, process: Pid) {
+        self.processors.push((process, clock::cpu_of(process)));
+    }
+
+    pub(super) fn forget(&mut self, process: Pid) {
+        self.ran();
+        self.processors.retain(|&(followed, _)| followed != process);
+    }
+
+    /// Returns the processor time that processes have had while they were followed.
+    pub(super) fn ran(&mut self) -> Nanos {
+        for (process, before) in &mut self.processors {
+            // One that has ended has none.
+            let now = clock::cpu_of(*process).max(*before);
+            self.ran += now - std::mem::replace(before, now);
         }
-        self.processors = read;
         self.ran
     }
 
@@ -96,11 +100,13 @@ mod tests {
     fn processes_count_from_the_moment_they_are_followed() {
         let mut costs = Costs::default();
         let own = Pid(std::process::id());
-        assert_eq!(costs.ran(&[own]), Nanos(0));
+        costs.follow(own);
         let start = clock::cpu_of(own);
         while clock::cpu_of(own) - start < Nanos::MILLISECOND {}
-        assert!(costs.ran(&[own]) >= Nanos::MILLISECOND);
-        let before = costs.ran(&[]);
-        assert_eq!(costs.ran(&[own]), before, "it was not followed meanwhile");
+        assert!(costs.ran() >= Nanos::MILLISECOND);
+        costs.forget(own);
+        let before = costs.ran();
+        while clock::cpu_of(own) - start < Nanos(2 * Nanos::MILLISECOND.0) {}
+        assert_eq!(costs.ran(), before, "it is no longer followed");
     }
 }

@@ -229,7 +229,7 @@ impl LiveHost {
         let sampling = used(|source| source.program_time);
         let inside = if self.options.inside.is_some() { engine } else { Nanos(0) };
         let moving = self.costs.moving;
-        let running = self.costs.ran(&self.followed) - (agents + inside);
+        let running = self.costs.ran() - (agents + inside);
         // An emulated program takes longer than its own clock says; an engine polls by the machine's.
         let emulated = self.feed.clock().is_some();
         let deciding = if emulated { Nanos(0) } else { (engine + agents) - moving };
@@ -277,6 +277,7 @@ impl LiveHost {
     fn start(&mut self, process: Pid) {
         self.between = POLL;
         self.followed.push(process);
+        self.costs.follow(process);
         self.unnamed.push(process);
         self.schedule.soon();
         self.feed.each(|source| source.follow(process));
@@ -284,6 +285,7 @@ impl LiveHost {
 
     fn end(&mut self, process: Pid) {
         self.followed.retain(|&followed| followed != process);
+        self.costs.forget(process);
         self.unnamed.retain(|&unnamed| unnamed != process);
         self.feed.sources.iter_mut().for_each(|source| source.forget(process));
         self.ended.push(process);
