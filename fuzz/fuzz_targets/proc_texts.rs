@@ -9,7 +9,7 @@ use isotherm_linux::files::{decimal, hexadecimal, list};
 use isotherm_linux::memory::maps;
 use isotherm_linux::perf::pmu;
 use isotherm_linux::process::ProcessStat;
-use isotherm_linux::topology::{cpu::Cpu, fuzz_meminfo};
+use isotherm_linux::topology::{cpu::Cpu, fuzz_meminfo, fuzz_zoneinfo};
 use isotherm_linux::virtual_pmu::fuzz_symbols;
 use libfuzzer_sys::fuzz_target;
 
@@ -25,6 +25,7 @@ fuzz_target!(|bytes: &[u8]| {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let _ = Cpu::parse(text);
     fuzz_meminfo(text);
+    fuzz_zoneinfo(text);
     pmu::fuzz(text);
     let _ = (decimal::<u64>(text), hexadecimal(text));
     assert!(list(text).is_none_or(|numbers| numbers.is_sorted()));

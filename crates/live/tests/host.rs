@@ -34,6 +34,8 @@ struct World {
     answers: Vec<MoveStatus>,
     /// Processes whose memory was forgotten.
     forgotten: Vec<Pid>,
+    /// Memory that the kernel says to have on the fast tier.
+    room: Option<Bytes>,
     /// The source's own clock.
     clock: Option<Nanos>,
     drains: u32,
@@ -115,6 +117,9 @@ impl AddressSpaces for Spaces {
     }
     fn forget(&mut self, process: Pid) {
         self.0.lock().expect("lock").forgotten.push(process);
+    }
+    fn room(&mut self, _: TierId) -> Option<Bytes> {
+        self.0.lock().expect("lock").room
     }
     fn reclaims(&self) -> bool {
         false
@@ -351,6 +356,45 @@ fn a_policy_uses_the_clock_of_a_source_that_has_one() {
     assert!(started.elapsed().as_millis() >= 200, "the tick is over by the source's clock only");
     assert_eq!((batch.samples[0].time, host.now()), (Nanos(7), Nanos::SECOND));
     later.join().expect("it ends");
+}
+
+#[test]
+fn the_fast_tier_is_no_larger_than_what_the_kernel_can_give() {
+    let (mut host, world) = host(FastLimit::Bytes(Bytes(100 * 4096)), false, 8);
+    {
+        let mut world = world.lock().expect("lock");
+        world.tiers = vec![0, 0, 1, 1, 1, 1, 1, 1];
+        world.room = Some(Bytes(3 * 4096));
+    }
+    host.sample(sampling(SamplingRate::Period(1), 1));
+    step(&mut host);
+    assert_eq!((host.capacity(TierId::FAST), host.free(TierId::FAST)), (Pages(5), Pages(3)));
+    world.lock().expect("lock").room = Some(Bytes(1 << 30));
+    while host.capacity(TierId::FAST) == Pages(5) {
+        step(&mut host);
+    }
+    assert_eq!(host.capacity(TierId::FAST), Pages(100), "its limit");
+}
+
+/// In the lab, each refused page cost 17 ms of the kernel's reclaim, and the policy asked for it in each step.
+#[test]
+fn regression_a_tier_that_the_kernel_calls_full_has_no_room_until_a_scan_asks_again() {
+    let (mut host, world) = host(FastLimit::Bytes(Bytes(100 * 4096)), false, 8);
+    world.lock().expect("lock").room = Some(Bytes(64 * 4096));
+    host.sample(sampling(SamplingRate::Period(1), 1));
+    step(&mut host);
+    world.lock().expect("lock").answers = vec![MoveStatus::NoRoom, MoveStatus::Moved];
+    let moves = [0, 1].map(|page| Move { page: PageId(page), to: TierId::FAST }).to_vec();
+    let mut outcome = Outcome::default();
+    host.carry_out(&Plan { moves, ..Plan::default() }, &mut outcome);
+    assert_eq!(outcome.moves, [MoveStatus::Moved, MoveStatus::NoRoom]);
+    assert_eq!(host.free(TierId::FAST), Pages(0));
+    let mut seen = vec![];
+    while seen.last() != Some(&64) {
+        step(&mut host);
+        seen.extend(Some(host.free(TierId::FAST).0).filter(|free| seen.last() != Some(free)));
+    }
+    assert_eq!(seen[..4], [0, 1, 33, 48], "the kernel is asked for half of what it denied, scan by scan");
 }
 
 #[test]

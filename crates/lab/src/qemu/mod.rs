@@ -13,11 +13,13 @@ use crate::run_directory::RunDirectory;
 const PROCESSOR: &str = "qemu64,+ssse3,+sse4.1,+sse4.2,+popcnt";
 /// Bus number of the host bridge above the CXL device.
 const CXL_BUS: u32 = 12;
-const KERNEL_WORDS: [&str; 9] = [
+const KERNEL_WORDS: [&str; 10] = [
     "console=ttyS0",
     "quiet",
     "panic=-1",
     "rdinit=/init",
+    // Reclaim would demote the files of a tmpfs, and programs would get their place on the fast node.
+    "rootfstype=ramfs",
     // The guest's scripts choose the tiering, not the distribution's default.
     "numa_balancing=disable",
     "mitigations=off",

@@ -13,6 +13,7 @@ mod devices;
 pub mod fixtures;
 mod kernel_tiers;
 mod node;
+mod room;
 #[cfg(test)]
 mod tests;
 mod tiers;
@@ -22,6 +23,9 @@ pub use kernel_tiers::KernelTier;
 #[cfg(fuzzing)]
 pub use node::fuzz as fuzz_meminfo;
 pub use node::{AccessAttributes, Node};
+pub use room::Room;
+#[cfg(fuzzing)]
+pub use room::fuzz as fuzz_zoneinfo;
 pub use tiers::{Origin, Tier, Tiers, TiersError};
 
 /// Switch of demotion by the kernel's reclaim (`Documentation/ABI/testing/sysfs-kernel-mm-numa`).

@@ -96,7 +96,7 @@ pub(super) fn read(tree: Tree<'_>) -> Result<Vec<Node>, LinuxError> {
 
 fn read_node(tree: Tree<'_>, id: u32, online: &[u32]) -> Result<Node, LinuxError> {
     let file = |name: &str| format!("{NODES}/node{id}/{name}");
-    let (total, free) = memory(tree, id)?;
+    let Meminfo { total, free, .. } = memory(tree, id)?;
     let cpus = tree.parsed(&file("cpulist"), "a list of processors such as 0-15", list)?;
     let distances = tree.parsed(&file("distance"), "one distance for each node online", |text| {
         let row: Option<Vec<u32>> = text.split_whitespace().map(decimal).collect();
@@ -106,7 +106,16 @@ fn read_node(tree: Tree<'_>, id: u32, online: &[u32]) -> Result<Node, LinuxError
     Ok(Node { id, cpus, total, free, distances, access: [None, None] })
 }
 
-pub(super) fn memory(tree: Tree<'_>, id: u32) -> Result<(Bytes, Bytes), LinuxError> {
+/// Memory of a node.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Meminfo {
+    pub(super) total: Bytes,
+    pub(super) free: Bytes,
+    /// Pages of files that no process maps: the kernel can drop them or write them back.
+    pub(super) files: Bytes,
+}
+
+pub(super) fn memory(tree: Tree<'_>, id: u32) -> Result<Meminfo, LinuxError> {
     let name = format!("{NODES}/node{id}/meminfo");
     let without_numa = id == 0 && !tree.path(ONLINE).exists();
     let (name, prefix) =
@@ -115,7 +124,7 @@ pub(super) fn memory(tree: Tree<'_>, id: u32) -> Result<(Bytes, Bytes), LinuxErr
 }
 
 fn whole_machine(tree: Tree<'_>) -> Result<Node, LinuxError> {
-    let (total, free) = memory(tree, 0)?;
+    let Meminfo { total, free, .. } = memory(tree, 0)?;
     let cpus = tree.parsed_if_there(PROCESSORS, "a list of processors such as 0-15", list)?;
     // Memory without a processor would be treated as a slow tier.
     let cpus = cpus.unwrap_or_else(|| vec![0]);
@@ -127,13 +136,16 @@ pub fn fuzz(text: &str) {
     let _ = meminfo(text, "Node 0 ");
 }
 
-/// Parses `MemTotal` and `MemFree` of lines such as `Node 0 MemTotal:  1024 kB`.
-fn meminfo(text: &str, prefix: &str) -> Option<(Bytes, Bytes)> {
+/// Parses lines such as `Node 0 MemTotal:  1024 kB`.
+fn meminfo(text: &str, prefix: &str) -> Option<Meminfo> {
     let field = |name: &str| {
         let rest = text.lines().find_map(|line| line.strip_prefix(prefix)?.strip_prefix(name))?;
         let kilobytes: u64 = decimal(rest.strip_prefix(':')?.trim().strip_suffix("kB")?.trim())?;
         kilobytes.checked_mul(1024).map(Bytes)
     };
     let (total, free) = (field("MemTotal")?, field("MemFree")?);
-    (free <= total).then_some((total, free))
+    let cached = ["Active(file)", "Inactive(file)"].into_iter().filter_map(field).map(|size| size.0);
+    let mapped = field("Mapped").unwrap_or_default();
+    let files = Bytes(cached.fold(0, u64::saturating_add)) - mapped;
+    (free <= total).then_some(Meminfo { total, free, files })
 }

@@ -40,38 +40,21 @@ fn a_machine_without_nodes_is_one_node_with_all_memory() {
     let topology = read(fixtures::NO_SYS);
     assert_eq!(topology.nodes.len(), 1);
     assert_eq!(topology.nodes[0].total, Bytes(1000 * 1024));
-    let mut tiers = Tiers::derive(&topology);
+    let tiers = Tiers::derive(&topology);
     assert_eq!((tiers.to_string().as_str(), tiers.count()), ("0", 1));
-    let later = tree("file proc/meminfo MemTotal: 2000 kB\\nMemFree: 1 kB");
-    tiers.refresh(later.path()).unwrap();
-    assert_eq!((tiers.all()[0].capacity, tiers.all()[0].free), (Bytes(2000 * 1024), Bytes(1024)));
 }
 
 #[test]
-fn a_tiers_size_is_the_sum_of_its_nodes_and_is_read_anew() {
+fn a_tiers_size_is_the_sum_of_its_nodes() {
     let root = tree(fixtures::OPTANE);
     let topology = Topology::read(root.path()).unwrap();
-    let mut tiers = Tiers::derive(&topology);
+    let tiers = Tiers::derive(&topology);
     let fast = tiers.get(TierId::FAST).unwrap();
     assert_eq!((fast.capacity, fast.free), (Bytes(194_000_000 * 1024), Bytes(3_000_000 * 1024)));
     assert_eq!(
         (tiers.tier_of(1), tiers.tier_of(3), tiers.tier_of(4)),
         (Some(TierId(0)), Some(TierId(1)), None)
     );
-
-    write(
-        root.path(),
-        "sys/devices/system/node/node1/meminfo",
-        "Node 1 MemTotal: 10 kB\nNode 1 MemFree: 5 kB",
-    );
-    tiers.refresh(root.path()).unwrap();
-    let fast = &tiers.all()[0];
-    assert_eq!((fast.capacity, fast.free), (Bytes(96_000_010 * 1024), Bytes(1_000_005 * 1024)));
-
-    fs::remove_file(root.path().join("sys/devices/system/node/node1/meminfo")).unwrap();
-    let before = tiers.clone();
-    assert!(tiers.refresh(root.path()).unwrap_err().to_string().contains("node1/meminfo"));
-    assert_eq!(tiers, before);
 }
 
 #[test]
@@ -239,10 +222,9 @@ fn nodes_and_tiers_that_are_nonsense_are_errors_that_name_the_file() {
 #[test]
 fn this_machine_has_a_topology_and_its_tiers_hold_its_memory() {
     let topology = Topology::read(Path::new("/")).unwrap();
-    let mut tiers = Tiers::derive(&topology);
+    let tiers = Tiers::derive(&topology);
     let nodes: u64 = topology.nodes.iter().map(|node| node.total.0).sum();
     assert_eq!(tiers.all().iter().map(|tier| tier.capacity.0).sum::<u64>(), nodes);
-    tiers.refresh(Path::new("/")).unwrap();
     assert!(tiers.all()[0].free <= tiers.all()[0].capacity);
 }
 

@@ -2,15 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::path::Path;
 
 use isotherm_core::{Bytes, MAX_TIERS, TierId};
 use serde::Serialize;
 
-use super::node::memory;
 use super::{KernelTier, Node, Topology};
-use crate::LinuxError;
-use crate::files::{Tree, decimal};
+use crate::files::decimal;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -109,23 +106,6 @@ impl Tiers {
     pub fn tier_of(&self, node: u32) -> Option<TierId> {
         let index = self.tiers.iter().position(|tier| tier.nodes.contains(&node))?;
         u8::try_from(index).ok().map(TierId)
-    }
-
-    /// Updates the nodes' free memory and size. On an error, as when a node went offline, they stay as they
-    /// were.
-    pub fn refresh(&mut self, root: &Path) -> Result<(), LinuxError> {
-        let tree = Tree::new(root);
-        let mut sizes = Vec::with_capacity(self.tiers.len());
-        for tier in &self.tiers {
-            let nodes: Result<Vec<_>, _> = tier.nodes.iter().map(|&id| memory(tree, id)).collect();
-            sizes.push(nodes?.into_iter().fold((Bytes(0), Bytes(0)), |(total, free), node| {
-                (saturating(total, node.0), saturating(free, node.1))
-            }));
-        }
-        for (tier, (capacity, free)) in self.tiers.iter_mut().zip(sizes) {
-            (tier.capacity, tier.free) = (capacity, free);
-        }
-        Ok(())
     }
 }
 

@@ -5,6 +5,8 @@ use isotherm_virtual_pmu::Record;
 use isotherm_virtual_pmu::layout::MAX_TIERS;
 
 const FIRST: u64 = 256;
+/// Shortest time that tells a rate: perf adapts its periods once per tick, as often.
+const TICK: Nanos = Nanos::MILLISECOND;
 /// Weight of the old estimate of a rate.
 const MEMORY: f64 = 0.75;
 
@@ -26,7 +28,7 @@ impl Frequency {
 
     pub(super) fn learn(&mut self, misses: [u64; MAX_TIERS], now: Nanos) {
         let elapsed = (now - self.time).0;
-        if elapsed == 0 {
+        if elapsed < TICK.0 {
             return;
         }
         for ((rate, before), misses) in self.rates.iter_mut().zip(self.before).zip(misses) {

@@ -198,7 +198,9 @@ impl AccessSource for VirtualPmuSource {
 
     fn count(&mut self, counters: &mut Counters) -> Result<(), LinuxError> {
         let snapshot = self.pmu.counters()?;
-        self.timeline.advance(&snapshot);
+        let now = self.timeline.advance(&snapshot);
+        // An engine that is behind drains nothing, and periods that are too short would keep it so.
+        self.adapt(&snapshot, now)?;
         let totals = self.totals.update(&snapshot);
         let tier = |index: usize| {
             let count = &totals[index];

@@ -15,6 +15,7 @@ use isotherm_linux::memory::pagemap::{PageRun, Pagemap};
 use isotherm_linux::memory::reclaim::Reclaimer;
 use isotherm_linux::memory::{BASE, HUGE};
 use isotherm_linux::process::{Pid, ProcRoot};
+use isotherm_linux::topology::Room;
 
 use crate::host::{AddressSpaces, PresentRun};
 
@@ -71,6 +72,8 @@ pub(super) struct KernelSpaces {
     residences: Vec<Residence>,
     /// NUMA nodes of each tier; empty in shadow mode.
     tiers: Vec<Vec<u32>>,
+    /// Free memory of each tier's nodes, where the kernel tells it.
+    rooms: Vec<Option<Room>>,
     mover: Mover<Kernel>,
     moves: Vec<PageMove>,
     reclaim: TierReclaim,
@@ -87,7 +90,16 @@ impl KernelSpaces {
         mover: MoverOptions,
         reclaim: TierReclaim,
     ) -> Self {
+        let (mut failure, machine) = (None, Path::new("/"));
+        let mut room = |nodes: &Vec<u32>| match Room::on(machine, nodes) {
+            Ok(room) => Some(room),
+            Err(error) => {
+                failure.get_or_insert(error);
+                None
+            }
+        };
         Self {
+            rooms: tiers.iter().map(&mut room).collect(),
             maps: MapsReader::new(root.clone()),
             root,
             page_size,
@@ -101,7 +113,7 @@ impl KernelSpaces {
             mover: Mover::new(Kernel, mover),
             moves: Vec::new(),
             reclaim,
-            failure: None,
+            failure,
         }
     }
 
@@ -241,6 +253,16 @@ impl AddressSpaces for KernelSpaces {
         let mut text = Vec::new();
         self.root.read(process, "comm", &mut text).ok()?;
         Some(String::from_utf8_lossy(&text).trim_end().to_owned())
+    }
+
+    fn room(&mut self, tier: TierId) -> Option<Bytes> {
+        match self.rooms.get(tier.index())?.as_ref()?.read() {
+            Ok(room) => Some(room),
+            Err(error) => {
+                self.failure.get_or_insert(error);
+                None
+            }
+        }
     }
 
     fn reclaims(&self) -> bool {

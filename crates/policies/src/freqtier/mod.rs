@@ -51,6 +51,8 @@ pub(crate) struct FreqTier {
     until_ageing: u64,
     /// Promotions that found no room since the last scan.
     refused: u64,
+    /// Hot pages that were left out for want of room since the last scan.
+    left_out: u64,
     /// A scan fell short, and nothing has changed since.
     resting: bool,
     work: Work,
@@ -79,6 +81,7 @@ impl FreqTier {
             ageing,
             watermarks,
             refused: 0,
+            left_out: 0,
             resting: false,
             work: Work::default(),
             filter,
@@ -127,7 +130,7 @@ impl FreqTier {
         if wanted == 0 || self.resting {
             return None;
         }
-        self.refused = 0;
+        (self.refused, self.left_out) = (0, 0);
         let (filter, threshold, counts) = (&*self.filter, &self.threshold, &mut self.counts);
         let scan =
             self.scan.run(wanted, view, &mut plan.moves, &mut self.work, |pages, limit, moves, work| {
@@ -139,6 +142,9 @@ impl FreqTier {
 
     fn promote(&mut self, view: &dyn View, plan: &mut Plan) {
         let room = view.free(TierId::FAST).0 as usize + plan.moves.len();
+        self.left_out += self.hot.len().saturating_sub(room) as u64;
+        // The hot set fits: where hot pages are outside, as many cold ones are inside.
+        self.resting &= self.left_out < self.watermarks.promote;
         plan.moves.extend(self.hot.iter().take(room).map(|&page| Move { page, to: TierId::FAST }));
     }
 
@@ -193,6 +199,7 @@ impl Policy for FreqTier {
 
     fn observe(&mut self, batch: &SampleBatch, view: &mut dyn View) {
         self.intensity.count(batch.counters.load_hits());
+        self.threshold.resize(view.capacity(TierId::FAST));
         self.hot.clear();
         if !batch.samples.is_empty() {
             self.promote_hot(batch, view);

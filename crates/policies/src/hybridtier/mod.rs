@@ -59,6 +59,8 @@ pub(crate) struct HybridTier {
     due_pages: Vec<u32>,
     /// Promotions that found no room since the last scan.
     refused: u64,
+    /// Hot pages that were left out for want of room since the last scan.
+    left_out: u64,
     /// A scan fell short, and nothing has changed since.
     resting: bool,
     monitor: Monitor,
@@ -85,6 +87,7 @@ impl HybridTier {
             due: Vec::new(),
             due_pages: Vec::new(),
             refused: 0,
+            left_out: 0,
             resting: false,
             monitor: Monitor::new(settings.monitor(setup)),
             fast_divisor: 1,
@@ -174,7 +177,7 @@ impl HybridTier {
 
     /// Looks for cold pages, linearly over the address space, and marks those that get a second chance.
     fn scan(&mut self, now: Nanos, wanted: u64, view: &mut dyn View, moves: &mut Vec<Move>) {
-        self.refused = 0;
+        (self.refused, self.left_out) = (0, 0);
         let Self { hotness, chances, .. } = self;
         let choose = |pages: &[u32], limit, moves: &mut Vec<Move>, work: &mut Work| {
             choose_cold(hotness, chances, now, pages, limit, moves, work);
@@ -190,11 +193,14 @@ impl HybridTier {
         self.hotness.age(&mut self.work);
         self.chances.clear();
         self.fast_divisor = 1;
-        (self.refused, self.resting) = (0, false);
+        (self.refused, self.left_out, self.resting) = (0, 0, false);
     }
 
-    fn promote(&self, view: &dyn View, moves: &mut Vec<Move>) {
+    fn promote(&mut self, view: &dyn View, moves: &mut Vec<Move>) {
         let room = view.free(TierId::FAST).0 as usize + moves.len();
+        self.left_out += self.hot.len().saturating_sub(room) as u64;
+        // Where hot pages are outside, cold ones are inside.
+        self.resting &= self.left_out < self.watermarks.promote;
         moves.extend(self.hot.iter().take(room).map(|&page| Move { page, to: TierId::FAST }));
     }
 }
@@ -236,6 +242,7 @@ impl Policy for HybridTier {
     fn observe(&mut self, batch: &SampleBatch, view: &mut dyn View) {
         self.hot.clear();
         self.monitor.count(batch.counters.load_hits());
+        self.hotness.thresholds.frequency.resize(view.capacity(TierId::FAST));
         if !batch.samples.is_empty() && !self.monitor.is_on() {
             self.count(batch, view);
             self.follow(batch.samples.len() as u64);

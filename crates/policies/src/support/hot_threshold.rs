@@ -8,7 +8,7 @@
 //! them are hot, as many as fit: the hot set fills the tier and no page moves to and fro
 //! (`docs/reference/policies.md`).
 
-use isotherm_core::{PageId, choices};
+use isotherm_core::{PageId, Pages, choices};
 use isotherm_trackers::{Change, CountHistogram};
 
 use crate::Setup;
@@ -27,6 +27,8 @@ choices! {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ThresholdSettings {
     pub(crate) room: u64,
+    /// Pages of the fast tier that the hot set leaves free.
+    pub(crate) reserve: u64,
     pub(crate) ties: Ties,
     pub(crate) initial: u32,
     /// The least that the threshold falls to: at least 1.
@@ -39,7 +41,8 @@ impl ThresholdSettings {
     /// Leaves `reserve` pages of the fast tier free; `warmup` is in samples per fast page.
     pub(crate) fn new(ties: Ties, initial: u32, warmup: f64, reserve: u64, setup: &Setup) -> Self {
         let warmup = (warmup * setup.fast.0.max(1) as f64).ceil() as u64;
-        Self { room: setup.fast.0.saturating_sub(reserve), ties, initial, floor: 1, warmup, seed: setup.seed }
+        let room = setup.fast.0.saturating_sub(reserve);
+        Self { room, reserve, ties, initial, floor: 1, warmup, seed: setup.seed }
     }
 
     pub(crate) fn with_floor(self, floor: u32) -> Self {
@@ -76,6 +79,11 @@ impl HotThreshold {
     pub(crate) fn is_hot(&self, page: PageId, count: u32) -> bool {
         count >= self.threshold
             || (self.tied > 0 && count + 1 == self.threshold && scatter(page, self.settings.seed) < self.tied)
+    }
+
+    /// Learns how many pages the fast tier can hold: live, others take memory there, too.
+    pub(crate) fn resize(&mut self, fast: Pages) {
+        self.settings.room = fast.0.saturating_sub(self.settings.reserve);
     }
 
     /// Takes in what a batch of `samples` samples changed, and follows. Returns the operations that it took.

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use isotherm_core::{MoveStatus, TierId};
+use isotherm_core::{Bytes, MoveStatus, TierId};
 use isotherm_linux::LinuxError;
 use isotherm_linux::process::Pid;
 
@@ -37,6 +37,12 @@ pub trait AddressSpaces: Send {
 
     fn name(&mut self, process: Pid) -> Option<String> {
         let _ = process;
+        None
+    }
+
+    /// Returns how much memory programs can still get on a tier; `None` if that is unknown.
+    fn room(&mut self, tier: TierId) -> Option<Bytes> {
+        let _ = tier;
         None
     }
 

@@ -23,19 +23,36 @@ const BATCH: usize = 4096;
 /// Longest time that a source holds an armed page, plus one second.
 const ARMED_FOR: Nanos = Nanos(11 * Nanos::SECOND.0);
 
+/// What the kernel can give of a tier.
+#[derive(Debug, Clone, Copy)]
+struct Room {
+    /// The most pages that the programs can have there.
+    most: u64,
+    /// Pages that the kernel said to have and then did not give; it is asked for half of them after each scan.
+    denied: u64,
+}
+
+impl Default for Room {
+    fn default() -> Self {
+        Self { most: u64::MAX, denied: 0 }
+    }
+}
+
 pub(crate) struct TieredMemory {
     pub(crate) page_size: PageSize,
     pub(crate) shadow: bool,
     fast: FastLimit,
-    fast_bytes: u64,
+    /// Pages of each tier's memory.
+    sizes: Vec<u64>,
+    rooms: Vec<Room>,
     pub(crate) numbers: PageNumbering,
     pub(crate) residency: Residency,
     pub(crate) spaces: Box<dyn AddressSpaces>,
     allocation: Allocation,
     /// The most pages that were mapped at once: shares of the fast limit refer to it.
     pub(crate) most: Pages,
-    /// Mapped pages when the policy was sized.
-    sized_for: Pages,
+    /// Mapped pages and the fast tier's capacity when the policy was sized.
+    sized_for: (Pages, Pages),
     found: Vec<PresentRun>,
     addresses: Vec<u64>,
     tiers: Vec<Option<TierId>>,
@@ -54,13 +71,14 @@ impl TieredMemory {
             page_size: options.page_size,
             shadow: options.shadow,
             fast: options.fast,
-            fast_bytes: options.tiers.first().map_or(0, |tier| tier.size.0),
+            sizes: capacity.clone(),
+            rooms: vec![Room::default(); capacity.len()],
             numbers: PageNumbering::new(options.page_size),
             residency: Residency::new(capacity),
             spaces,
             allocation: Allocation::FastFirst,
             most: Pages(0),
-            sized_for: Pages(0),
+            sized_for: (Pages(0), Pages(0)),
             found: Vec::new(),
             addresses: Vec::new(),
             tiers: Vec::new(),
@@ -75,12 +93,14 @@ impl TieredMemory {
 
     pub(crate) fn begin_policy(&mut self, allocation: Allocation) {
         self.allocation = allocation;
-        self.sized_for = self.residency.mapped();
+        self.sized_for = (self.residency.mapped(), self.residency.capacity(TierId::FAST));
     }
 
-    /// Whether more than `times` the memory that the policy was sized for is mapped.
+    /// Whether `times` the memory that the policy was sized for is mapped, or fits into the fast tier.
     pub(crate) fn outgrown(&self, times: f64) -> bool {
-        self.residency.mapped().0 as f64 > times * self.sized_for.0.max(1) as f64
+        let (mapped, fast) = self.sized_for;
+        let exceeds = |now: Pages, then: Pages| now.0 as f64 > times * then.0.max(1) as f64;
+        exceeds(self.residency.mapped(), mapped) || exceeds(self.residency.capacity(TierId::FAST), fast)
     }
 
     pub(crate) fn limit_follows(&self) -> bool {
@@ -89,8 +109,32 @@ impl TieredMemory {
 
     fn limit(&mut self) {
         self.most = self.most.max(self.residency.mapped());
-        let most = self.fast_bytes >> self.page_size.shift();
-        self.residency.resize(TierId::FAST, self.fast.pages(self.most, self.page_size).0.min(most));
+        let fast = self.fast.pages(self.most, self.page_size).0;
+        for (tier, (&size, room)) in self.tiers().zip(self.sizes.iter().zip(&self.rooms)) {
+            let most = if tier == TierId::FAST { size.min(fast) } else { size };
+            self.residency.resize(tier, most.min(room.most));
+        }
+    }
+
+    /// Bounds the tiers by what the kernel can still give: others use them, too.
+    pub(crate) fn look_for_room(&mut self) {
+        let last = self.sizes.len() - 1;
+        for (tier, room) in self.tiers().zip(&mut self.rooms).take(last) {
+            if let Some(free) = self.spaces.room(tier).filter(|_| !self.shadow) {
+                let used = self.residency.used(tier).0;
+                room.most = used.saturating_add((free.0 >> self.page_size.shift()).saturating_sub(room.denied));
+                room.denied /= 2;
+            }
+        }
+        self.limit();
+    }
+
+    /// Notes that the kernel found no room on a tier, whatever it told.
+    fn deny(&mut self, tier: TierId) {
+        let (used, room) = (self.residency.used(tier).0, &mut self.rooms[tier.index()]);
+        room.denied = room.denied.saturating_add(self.residency.free(tier).0);
+        room.most = used;
+        self.limit();
     }
 
     /// Notes an access to a page and returns its tier; `seen` is the tier that the source reports.
@@ -258,6 +302,7 @@ impl TieredMemory {
             let one = moves[index - first];
             match answer {
                 MoveStatus::Moved | MoveStatus::AlreadyThere => self.residency.map(one.page, one.to),
+                MoveStatus::NoRoom if self.residency.free(one.to).0 > 0 => self.deny(one.to),
                 // The next scans tell whether the page is gone or was held by a source for a moment.
                 MoveStatus::Gone | MoveStatus::NoRoom | MoveStatus::Busy | MoveStatus::Denied => {}
             }

@@ -141,3 +141,17 @@ fn a_scan_that_fell_short_rests_until_something_has_changed() {
     act(&mut policy, &mut view, &[]);
     assert!(!view.walks.is_empty(), "aged");
 }
+
+/// In the lab, it rested for two thirds of a phase while half of its hot pages were on the slow node.
+#[test]
+fn regression_a_scan_rests_no_longer_when_hot_pages_are_left_out() {
+    let (mut policy, mut view) = (policy(&[]), machine());
+    let hot: Vec<u32> = (FAST as u32..FAST as u32 + 10).collect();
+    hot.iter().for_each(|&page| _ = policy.filter.increase(page, 15));
+    policy.resting = true;
+    act(&mut policy, &mut view, &hot[..1]);
+    assert!(view.walks.is_empty(), "one is fewer than the watermark");
+    act(&mut policy, &mut view, &hot[1..]);
+    act(&mut policy, &mut view, &[]);
+    assert!(!view.walks.is_empty(), "{} were left out", policy.left_out);
+}

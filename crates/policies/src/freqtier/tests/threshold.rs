@@ -31,6 +31,15 @@ fn more_hot_pages_than_fit_raise_it_and_fewer_lower_it() {
     assert_eq!(over(100, "exclude", &[(15, 500)]).value(), 15.0, "never above the largest count");
 }
 
+#[test]
+fn the_hot_set_follows_a_fast_tier_that_others_take_from() {
+    let mut threshold = over(100, "split", &[(7, 40), (4, 600)]);
+    threshold.resize(Pages(40));
+    threshold.follow(&[], 1000);
+    let reserve = 1;
+    assert_eq!(threshold.value(), 8.0 - f64::from(40 - reserve) / 40.0, "of those with 7, all but the reserve");
+}
+
 /// HybridTier's published artifact has the rule but never calls it: there the threshold only falls.
 #[test]
 fn regression_the_threshold_rule_is_called_while_the_policy_runs() {
