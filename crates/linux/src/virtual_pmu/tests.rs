@@ -276,6 +276,20 @@ fn a_frequency_follows_the_rate_of_misses() {
     assert_eq!((first, machine.control().periods[0]), (256, 100_000));
 }
 
+/// The lab's engine kept a period of 1 while a backlog of samples kept it from draining, and lost millions.
+#[test]
+fn regression_an_engine_that_is_behind_lengthens_its_periods() {
+    let machine = Machine::new();
+    let mut source = machine.source();
+    source.follow(Pid(7)).expect("followed");
+    source
+        .request(&sampling(SamplingRate::Frequency(1000), SamplingScope::AllTiers, false))
+        .expect("answered");
+    *machine.counters.lock().expect("no panic") = modelled(Nanos::SECOND.0, 100_000_000);
+    source.count(&mut Counters::default()).expect("answered");
+    assert_eq!(machine.control().periods[0], 100_000);
+}
+
 #[test]
 fn a_full_ring_is_read_after_the_period_has_become_longer() {
     let machine = Machine::new();
@@ -286,7 +300,7 @@ fn a_full_ring_is_read_after_the_period_has_become_longer() {
         .expect("answered");
     while machine.push(record(7, 0)) {}
     *machine.counters.lock().expect("no panic") = modelled(Nanos::SECOND.0, 100_000_000);
-    source.count(&mut Counters::default()).expect("answered");
+    source.follow(Pid(8)).expect("answered, with the counters");
     machine.sampling.store(true, Ordering::Relaxed);
     source.drain(&mut Vec::new()).expect("drained");
     assert_eq!(machine.control().periods[0], 100_000);
