@@ -125,6 +125,13 @@ impl FreqTier {
         self.work.swept += self.filter.bytes() as u64;
     }
 
+    /// Whether enough was counted to tell cold pages: before, the initial threshold may call everything hot,
+    /// and just after an ageing a page that has become hot is no hotter than those that were.
+    fn knows_what_is_cold(&self) -> bool {
+        self.threshold.knows_distribution()
+            && self.ageing - self.until_ageing >= self.threshold.warmup().min(self.ageing / 2)
+    }
+
     fn demote(&mut self, view: &mut dyn View, plan: &mut Plan) -> Option<Scan> {
         let wanted = self.watermarks.wanted(view.free(TierId::FAST).0, self.refused);
         if wanted == 0 || self.resting {
@@ -213,8 +220,7 @@ impl Policy for FreqTier {
         if self.intensity.state != State::Monitoring && view.tiers() > 1 {
             let scan = self.demote(view, plan);
             self.promote(view, plan);
-            // Before the distribution is known, the initial threshold may call everything hot.
-            if scan == Some(Scan::Empty) && self.threshold.knows_distribution() {
+            if scan == Some(Scan::Empty) && self.knows_what_is_cold() {
                 self.intensity.found_nothing_cold(now);
             }
         }

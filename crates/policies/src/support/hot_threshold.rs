@@ -111,6 +111,11 @@ impl HotThreshold {
         self.warmup == 0
     }
 
+    /// Returns the samples that make the distribution known.
+    pub(crate) fn warmup(&self) -> u64 {
+        self.settings.warmup
+    }
+
     /// Returns the threshold less the share of tied pages that are hot: 4.3 is all with 5 and 70 % of those
     /// with 4.
     pub(crate) fn value(&self) -> f64 {

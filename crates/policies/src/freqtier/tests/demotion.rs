@@ -155,3 +155,21 @@ fn regression_a_scan_rests_no_longer_when_hot_pages_are_left_out() {
     act(&mut policy, &mut view, &[]);
     assert!(!view.walks.is_empty(), "{} were left out", policy.left_out);
 }
+
+/// In the lab, an empty scan just after an ageing ended promotion at 0.585 hits of 0.909, for good.
+#[test]
+fn regression_an_empty_scan_just_after_an_ageing_does_not_end_promotion() {
+    let (mut policy, mut view) = (policy(&[]), machine());
+    (0..FAST as u32).for_each(|page| _ = policy.filter.increase(page, 15));
+    let known: Vec<u32> = (0..FAST as u32).collect();
+    act(&mut policy, &mut view, &known);
+    policy.intensity.state = State::Promoting(Level::High);
+    policy.age();
+    view.walks.clear();
+    act(&mut policy, &mut view, &[]);
+    assert!(!view.walks.is_empty(), "it looked");
+    assert_ne!(policy.intensity.state, State::Monitoring);
+    policy.resting = false;
+    act(&mut policy, &mut view, &known);
+    assert_eq!(policy.intensity.state, State::Monitoring, "one sample per fast page later");
+}
