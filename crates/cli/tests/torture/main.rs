@@ -250,6 +250,11 @@ fn every_failing_allocation_leaves_the_program_right() {
         let name = format!("allocations of run, {source}");
         torture(&name, |number| launch(&bench, Fault::Allocation, source, policy, number));
     }
+}
+
+#[test]
+fn every_failing_allocation_of_attach_leaves_the_program_right() {
+    let bench = Bench::new();
     torture("allocations of attach", |number| attach(&bench, Fault::Allocation, number));
 }
 
