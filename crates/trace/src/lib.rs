@@ -27,6 +27,7 @@ mod error;
 mod format;
 mod group_reader;
 pub mod import;
+mod mappings;
 mod pages;
 mod part_reader;
 mod part_writer;
@@ -39,6 +40,7 @@ mod writer;
 
 pub use error::TraceError;
 pub use format::{FORMAT_VERSION, PROVENANCE_KEY, VERSION_KEY};
+pub use mappings::{Change, MAPPINGS_FILE, Mapping, MappingEvent, Spaces, copy_mappings, read_mappings};
 pub use provenance::Provenance;
 pub use reader::TraceReader;
 pub use regular::open_regular;

@@ -8,13 +8,14 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use super::command::Prepared;
-use super::merge::Merge;
+use super::merge::{Merge, Noted};
 use super::pool::{Message, Pool, Round};
 use super::{Progress, RecordError, RecordOptions, RecordSummary, Stopped};
-use crate::{Provenance, Rows, TraceWriter};
+use crate::format;
+use crate::mappings::MappingWriter;
+use crate::{Provenance, Rows, TraceError, TraceWriter};
 use isotherm_recorder_protocol::layout;
 
-const POOL: &str = ".pool";
 const REST: Duration = Duration::from_millis(5);
 const REPORT: Duration = Duration::from_millis(100);
 /// Time between searches for chunks of dead processes.
@@ -33,6 +34,7 @@ pub(super) struct Session<'a> {
     rows: Rows,
     /// `None` after it failed.
     writer: Option<TraceWriter>,
+    mappings: MappingWriter,
     failure: Option<RecordError>,
     untraced: Vec<String>,
     started: Instant,
@@ -53,8 +55,9 @@ impl<'a> Session<'a> {
         let started = (|| -> Result<_, RecordError> {
             let directory =
                 fs::canonicalize(&options.output).map_err(failed("find the trace's directory"))?;
-            let pool = Pool::create(directory.join(POOL), options.cache, options.dependence)
-                .map_err(failed("make the recorder's pool in the trace's directory"))?;
+            let pool =
+                Pool::create(directory.join(&layout::POOL_NAME[1..]), options.cache, options.dependence)
+                    .map_err(failed("make the recorder's pool in the trace's directory"))?;
             let child = prepared.command(pool.path()).spawn().map_err(failed("start QEMU"))?;
             Ok((pool, child))
         })();
@@ -67,6 +70,7 @@ impl<'a> Session<'a> {
             merge: Merge::default(),
             rows: Rows::default(),
             writer: Some(writer),
+            mappings: MappingWriter::new(&options.output),
             failure: None,
             untraced: Vec::new(),
             started: Instant::now(),
@@ -79,8 +83,13 @@ impl<'a> Session<'a> {
 
     pub(super) fn run(self, progress: &mut dyn FnMut(&Progress)) -> Result<RecordSummary, RecordError> {
         let output = &self.options.output;
-        // An empty directory would only be in the way of the next attempt.
-        self.follow(progress).inspect_err(|_| drop(fs::remove_dir(output)))
+        // A directory without a part would only be in the way of the next attempt.
+        self.follow(progress).inspect_err(|_| {
+            if !format::part_path(output, 0).exists() {
+                MappingWriter::remove(output);
+            }
+            let _ = fs::remove_dir(output);
+        })
     }
 
     fn follow(mut self, progress: &mut dyn FnMut(&Progress)) -> Result<RecordSummary, RecordError> {
@@ -125,7 +134,8 @@ impl<'a> Session<'a> {
         let (messages, busy) = self.note(drained).unwrap_or_default();
         self.note(self.pool.check().map_err(failed("extend the recorder's pool")));
         self.receive(messages);
-        self.merge.settle(&mut self.rows, round == Round::Last);
+        let notes = self.merge.settle(&mut self.rows, round == Round::Last, |_| true);
+        self.write_notes(notes);
         let (accesses, lost, untraced) = (self.pool.accesses(), self.pool.lost(), self.pool.untraced());
         let rows = std::mem::take(&mut self.rows);
         self.write(|writer| {
@@ -158,8 +168,19 @@ impl<'a> Session<'a> {
         }
     }
 
+    /// Writes the notes among the rows that come next.
+    fn write_notes(&mut self, notes: Vec<Noted>) {
+        let before = self.written.0;
+        let mut notes = notes.into_iter();
+        let written = notes.try_for_each(|Noted { row, process, thread, note }| {
+            self.mappings.write(before + row as u64, process, thread, note)
+        });
+        let written = written.and_then(|()| self.mappings.flush());
+        self.note(written.map_err(RecordError::from));
+    }
+
     /// Uses the writer, unless it has failed. The first failure ends the recording, not the program.
-    fn write(&mut self, use_it: impl FnOnce(&mut TraceWriter) -> Result<(), crate::TraceError>) {
+    fn write(&mut self, use_it: impl FnOnce(&mut TraceWriter) -> Result<(), TraceError>) {
         let Some(writer) = &mut self.writer else { return };
         let result = use_it(writer);
         self.written = (writer.rows(), writer.bytes());
