@@ -61,6 +61,17 @@ pub enum Change {
         /// A file's path, `[heap]`, `[stack]`, `[thread stack]` or `[anonymous]`.
         name: String,
     },
+    /// A mapping was moved or changed its size.
+    Move {
+        /// First address before.
+        from: u64,
+        /// Address after the last before.
+        from_end: u64,
+        /// First address.
+        start: u64,
+        /// Address after the last.
+        end: u64,
+    },
     /// A range was given back.
     Unmap {
         /// First address.
@@ -108,14 +119,20 @@ fn parse(mut input: impl BufRead) -> Result<Vec<MappingEvent>, BadLine> {
         };
         let event: MappingEvent =
             serde_json::from_slice(text).map_err(|error| BadLine::At(number, error.to_string()))?;
-        if let Change::Map { start, end, .. } | Change::Unmap { start, end } = event.change
-            && start >= end
-        {
+        for (start, end) in ranges(&event.change).into_iter().flatten().filter(|(start, end)| start >= end) {
             return Err(BadLine::At(number, format!("the range {start:#x} to {end:#x} is empty")));
         }
         events.push(event);
     }
     Ok(events)
+}
+
+fn ranges(change: &Change) -> [Option<(u64, u64)>; 2] {
+    match *change {
+        Change::Map { start, end, .. } | Change::Unmap { start, end } => [Some((start, end)), None],
+        Change::Move { from, from_end, start, end } => [Some((from, from_end)), Some((start, end))],
+        _ => [None; 2],
+    }
 }
 
 /// Copies the mappings of a trace, if it has any, into the folder of another with the same rows.
@@ -131,7 +148,7 @@ pub fn copy_mappings(from: &Path, to: &Path) -> Result<(), TraceError> {
     copied.map_err(|source| TraceError::Io { path: place, action: "write", source })
 }
 
-/// Range of a process's memory with one content.
+/// Range of a process's memory with one content, where it was largest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mapping {
     /// The process.
@@ -159,6 +176,9 @@ impl Spaces {
         match &event.change {
             Change::Map { start, end, name } => self.map(process, *start, *end, name),
             Change::Unmap { start, end } => self.unmap(process, *start, *end),
+            &Change::Move { from, from_end, start, end } => {
+                self.shift(process, (from, from_end), (start, end))
+            }
             Change::Fork { parent } => self.fork(*parent, process),
             Change::Program { .. } | Change::Thread { .. } => {}
         }
@@ -176,10 +196,26 @@ impl Spaces {
     }
 
     fn map(&mut self, process: u32, start: u64, end: u64, name: &str) {
-        self.unmap(process, start, end);
         let number = self.mappings.len();
         self.mappings.push(Mapping { process, start, end, name: name.into() });
+        self.put(process, start, end, number);
+    }
+
+    fn put(&mut self, process: u32, start: u64, end: u64, number: usize) {
+        self.unmap(process, start, end);
         self.spaces.entry(process).or_default().insert(start, (end, number));
+    }
+
+    fn shift(&mut self, process: u32, from: (u64, u64), (start, end): (u64, u64)) {
+        let Some((_, _, number)) = self.find(process, from.0) else {
+            return self.map(process, start, end, ANONYMOUS);
+        };
+        self.unmap(process, from.0, from.1);
+        self.put(process, start, end, number);
+        let mapping = &mut self.mappings[number];
+        if end - start > mapping.end - mapping.start {
+            (mapping.start, mapping.end) = (start, end);
+        }
     }
 
     fn unmap(&mut self, process: u32, start: u64, end: u64) {
@@ -289,9 +325,7 @@ impl MappingWriter {
             }
             Note::Map { start, end, name, .. } => vec![Change::Map { start, end, name }],
             Note::Move { from, to } => {
-                let name = at(from.0).map_or_else(|| ANONYMOUS.into(), |(_, _, mapping)| name(mapping));
-                let taken = Change::Unmap { start: from.0, end: from.1 };
-                vec![taken, Change::Map { start: to.0, end: to.1, name }]
+                vec![Change::Move { from: from.0, from_end: from.1, start: to.0, end: to.1 }]
             }
         }
     }
@@ -354,6 +388,15 @@ mod tests {
     }
 
     #[test]
+    fn a_mapping_that_moves_stays_one() {
+        let shift = Change::Move { from: 10, from_end: 20, start: 40, end: 90 };
+        let shift = MappingEvent { row: 0, process: 1, change: shift };
+        let spaces = spaces(&[map(10, 20, "/a"), map(50, 60, "/b"), shift]);
+        assert_eq!([15, 45, 55].map(|address| named(&spaces, 1, address)), [None, Some("/a"), Some("/a")]);
+        assert_eq!((spaces.mappings()[0].start, spaces.mappings()[0].end), (40, 90));
+    }
+
+    #[test]
     fn notes_become_lines_that_are_read_back_up_to_a_torn_one() {
         let folder = tempfile::tempdir().expect("a folder");
         let mut writer = MappingWriter::new(folder.path());
@@ -380,15 +423,14 @@ mod tests {
             // Variables without values, and a part of the reserved range, which needs no line.
             map(10, 14, "/lib/a"),
             map(100, 200, ANONYMOUS),
-            event(Change::Unmap { start: 100, end: 200 }),
-            map(300, 500, ANONYMOUS),
+            event(Change::Move { from: 100, from_end: 200, start: 300, end: 500 }),
             event(Change::Thread { thread: 3, name: "worker".into() }),
         ];
         assert_eq!(read, expected);
         let path = folder.path().join(MAPPINGS_FILE);
         let text = fs::read_to_string(&path).expect("lines");
         fs::write(&path, &text[..text.len() - 5]).expect("written");
-        assert_eq!(read_mappings(folder.path()).expect("readable").expect("mappings"), expected[..6]);
+        assert_eq!(read_mappings(folder.path()).expect("readable").expect("mappings"), expected[..5]);
     }
 
     #[test]

@@ -13,7 +13,7 @@ use super::pool::{Message, Pool, Round};
 use super::{Progress, RecordError, RecordOptions, RecordSummary, Stopped};
 use crate::format;
 use crate::mappings::MappingWriter;
-use crate::{Provenance, Rows, TraceError, TraceWriter};
+use crate::{ProcessName, Provenance, Rows, TraceError, TraceWriter, select_processes};
 use isotherm_recorder_protocol::layout;
 
 const REST: Duration = Duration::from_millis(5);
@@ -42,7 +42,14 @@ pub(super) struct Session<'a> {
     signals_sent: usize,
     /// Rows and bytes written, still known after the writer failed.
     written: (u64, u64),
-    processes: usize,
+    /// Command of each process.
+    commands: Vec<String>,
+}
+
+/// Sets a process's command, which may come before those of lower numbers.
+fn set(commands: &mut Vec<String>, number: usize, command: String) {
+    commands.resize(commands.len().max(number + 1), String::new());
+    commands[number] = command;
 }
 
 fn failed(action: &'static str) -> impl FnOnce(io::Error) -> RecordError {
@@ -77,7 +84,7 @@ impl<'a> Session<'a> {
             stopped: None,
             signals_sent: 0,
             written: (0, 0),
-            processes: 0,
+            commands: Vec::new(),
         })
     }
 
@@ -134,7 +141,12 @@ impl<'a> Session<'a> {
         let (messages, busy) = self.note(drained).unwrap_or_default();
         self.note(self.pool.check().map_err(failed("extend the recorder's pool")));
         self.receive(messages);
-        let notes = self.merge.settle(&mut self.rows, round == Round::Last, |_| true);
+        let (name, commands) = (self.options.process.as_deref(), &self.commands);
+        let wanted = |process: u32, program: Option<&str>| {
+            let command = commands.get(process as usize);
+            name.is_none_or(|name| command.is_some_and(|command| ProcessName::new(command, program).is(name)))
+        };
+        let notes = self.merge.settle(&mut self.rows, round == Round::Last, wanted);
         self.write_notes(notes);
         let (accesses, lost, untraced) = (self.pool.accesses(), self.pool.lost(), self.pool.untraced());
         let rows = std::mem::take(&mut self.rows);
@@ -153,12 +165,9 @@ impl<'a> Session<'a> {
             match message {
                 Message::Process(number, command) => {
                     let number = number as usize;
-                    self.processes = self.processes.max(number + 1);
-                    let processes = self.processes;
+                    set(&mut self.commands, number, command.clone());
                     self.write(|writer| {
-                        let commands = &mut writer.provenance_mut().processes;
-                        commands.resize(processes, String::new());
-                        commands[number] = command;
+                        set(&mut writer.provenance_mut().processes, number, command);
                         Ok(())
                     });
                 }
@@ -242,7 +251,7 @@ impl<'a> Session<'a> {
             accesses: self.pool.accesses(),
             rows: self.written.0,
             bytes: self.written.1,
-            processes: self.processes,
+            processes: self.commands.len(),
             stopped: self.stopped.map(|(reason, _)| reason),
         }
     }
@@ -250,7 +259,7 @@ impl<'a> Session<'a> {
     fn finish(mut self, status: ExitStatus) -> Result<RecordSummary, RecordError> {
         let untraced = || (!self.pool.is_used()).then_some(RecordError::Untraced);
         let failure = self.failure.take().or_else(untraced);
-        let mut writer = match (failure, self.writer.take()) {
+        let writer = match (failure, self.writer.take()) {
             (None, Some(writer)) => writer,
             (failure, writer) => {
                 // What was recorded until then is kept.
@@ -259,12 +268,20 @@ impl<'a> Session<'a> {
                 return Err(failure.unwrap_or(RecordError::Untraced));
             }
         };
-        let processes = writer.provenance_mut().processes.clone();
+        let names: Vec<_> = (0..)
+            .zip(&self.commands)
+            .map(|(number, command)| ProcessName::new(command, self.merge.program(number)))
+            .collect();
+        let recorded = match &self.options.process {
+            Some(name) => select_processes(&names, name)?.into_iter().filter(|&selected| selected).count(),
+            None => names.len(),
+        };
         let trace = writer.finish()?;
         self.pool.remove().map_err(failed("remove the recorder's pool"))?;
         Ok(RecordSummary {
             status: status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0)),
-            processes,
+            processes: self.commands,
+            recorded,
             trace,
             accesses: self.pool.accesses(),
             threads: self.pool.threads(),
