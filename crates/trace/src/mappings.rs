@@ -26,7 +26,7 @@ pub struct MappingEvent {
     pub row: u64,
     /// Process, by its number in [`crate::Rows::process`].
     pub process: u32,
-    /// What changed.
+    /// The change.
     #[serde(flatten)]
     pub change: Change,
 }
@@ -119,7 +119,8 @@ fn parse(mut input: impl BufRead) -> Result<Vec<MappingEvent>, BadLine> {
         };
         let event: MappingEvent =
             serde_json::from_slice(text).map_err(|error| BadLine::At(number, error.to_string()))?;
-        for (start, end) in ranges(&event.change).into_iter().flatten().filter(|(start, end)| start >= end) {
+        let mut empty = ranges(&event.change).into_iter().flatten().filter(|(start, end)| start >= end);
+        if let Some((start, end)) = empty.next() {
             return Err(BadLine::At(number, format!("the range {start:#x} to {end:#x} is empty")));
         }
         events.push(event);
@@ -177,7 +178,7 @@ impl Spaces {
             Change::Map { start, end, name } => self.map(process, *start, *end, name),
             Change::Unmap { start, end } => self.unmap(process, *start, *end),
             &Change::Move { from, from_end, start, end } => {
-                self.shift(process, (from, from_end), (start, end))
+                self.shift(process, (from, from_end), (start, end));
             }
             Change::Fork { parent } => self.fork(*parent, process),
             Change::Program { .. } | Change::Thread { .. } => {}

@@ -298,8 +298,8 @@ pub(crate) struct ObjectsArgs {
     /// Order of the list, the most first
     #[arg(long, value_enum, default_value_t = Order::Misses)]
     pub(crate) by: Order,
-    /// Size of the fast tier, filled with the densest pages: a fast:slow ratio, a percentage of the footprint,
-    /// or bytes (K, M, G)
+    /// Size of the fast tier, filled with the densest pages: a fast:slow ratio, a percentage of the
+    /// footprint, or bytes (K, M, G)
     #[arg(short, long, value_name = "SIZE", default_value = "1:8")]
     pub(crate) fast: String,
     /// List only processes of this name: of their program's file, or what they are called by
