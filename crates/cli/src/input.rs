@@ -10,7 +10,9 @@ use isotherm_core::parameters::Parameters;
 use isotherm_core::{Bytes, PageSize};
 use isotherm_machine::is_path;
 use isotherm_sim::{ACCESS_MEMORY, Input, Loaded, MAX_ACCESSES, StreamBuilder, replay_memory};
-use isotherm_trace::{Provenance, Rows, TraceReader, open_regular};
+use isotherm_trace::{
+    Provenance, Rows, TraceReader, open_regular, process_names, read_mappings, select_processes,
+};
 use isotherm_workloads::Workload;
 
 use crate::failure::Failure;
@@ -95,16 +97,27 @@ pub(crate) fn load_named<T, E: Display>(
     parse(&read_text(Path::new(name))?, name).map_err(Failure::usage)
 }
 
+/// Returns which processes of a trace have a name, by their numbers.
+pub(crate) fn select(path: &Path, provenance: &Provenance, name: &str) -> Result<Vec<bool>, Failure> {
+    let events = read_mappings(path).map_err(Failure::usage)?.unwrap_or_default();
+    let names = process_names(&provenance.processes, &events);
+    select_processes(&names, name).map_err(Failure::usage)
+}
+
+/// Loads a trace, or only its processes of a name.
 pub(crate) fn load_trace(
     path: &Path,
+    process: Option<&str>,
     page_size: PageSize,
     demand: &Demand,
     quiet: bool,
 ) -> Result<Loaded, Failure> {
     let mut reader = TraceReader::open(path).map_err(Failure::usage)?;
     let name = path.display().to_string();
+    let selected = process.map(|process| select(path, reader.provenance(), process)).transpose()?;
     let (limit, max) = (demand.limit, demand.max_accesses(Bytes(0), 0));
-    let rows = reader.rows().min(limit);
+    // How many rows a process has is known only when they are read.
+    let rows = reader.rows().min(limit).min(if selected.is_some() { max } else { u64::MAX });
     if rows > max {
         return Err(too_many(&name, max));
     }
@@ -113,13 +126,20 @@ pub(crate) fn load_trace(
     let mut builder = StreamBuilder::new(page_size);
     let mut rows = Rows::default();
     while (builder.len() as u64) < limit && reader.next(&mut rows).map_err(Failure::usage)? {
+        if let Some(selected) = &selected {
+            rows.retain_processes(|process| selected.get(process as usize) == Some(&true));
+        }
         rows.truncate(usize::try_from(limit - builder.len() as u64).unwrap_or(usize::MAX));
+        if (builder.len() + rows.len()) as u64 > max {
+            return Err(too_many(&name, max));
+        }
         builder.append(&rows);
         bar.set_position(builder.len() as u64);
     }
     bar.finish_and_clear();
     let stream = builder.finish(&name).map_err(Failure::usage)?;
-    let provenance = describe(reader.provenance());
+    let mut provenance = describe(reader.provenance());
+    provenance.extend(process.map(|process| ("process".to_owned(), process.to_owned())));
     let input = Input { name, workload: false, parameters: None, provenance, stream, ranges: Vec::new() };
     demand.check(Loaded::new(input, None))
 }

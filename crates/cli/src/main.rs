@@ -32,6 +32,7 @@ fn main() -> ExitCode {
         Verb::Record(args) => commands::record::run(args),
         Verb::Simulate(args) => commands::simulate::run(&args),
         Verb::Size(args) => commands::size::run(&args),
+        Verb::Objects(args) => commands::objects::run(&args),
         Verb::Compare(args) => commands::compare::run(&args),
         Verb::Run(args) => commands::live::run(args),
         Verb::Attach(args) => commands::live::attach(&args),

@@ -1,6 +1,6 @@
 //! Sizes of the fast tier as users write them.
 
-use isotherm_core::{Bytes, Pages, parse_share};
+use isotherm_core::{Bytes, PageSize, Pages, parse_share};
 
 use crate::SimulateError;
 use crate::stream::Stream;
@@ -37,16 +37,24 @@ impl FastSize {
     /// # Errors
     /// A size without a page, or above the footprint.
     pub fn pages(&self, stream: &Stream) -> Result<Pages, SimulateError> {
-        let total = stream.pages.len() as u64;
+        self.pages_of(Pages(stream.pages.len() as u64), stream.page_size)
+    }
+
+    /// Returns the pages of the fast tier for a footprint.
+    ///
+    /// # Errors
+    /// See [`FastSize::pages`].
+    pub fn pages_of(&self, footprint: Pages, page_size: PageSize) -> Result<Pages, SimulateError> {
+        let (total, bytes) = (footprint.0, Bytes(footprint.0 << page_size.shift()));
         let pages = match self.size {
             Size::Share(share) => (share * total as f64).round() as u64,
-            Size::Bytes(bytes) => bytes.0 >> stream.page_size.shift(),
+            Size::Bytes(size) => size.0 >> page_size.shift(),
         };
         if pages == 0 {
-            return Err(SimulateError::NoFastPage(self.text.clone(), stream.footprint()));
+            return Err(SimulateError::NoFastPage(self.text.clone(), bytes));
         }
         if pages > total {
-            return Err(SimulateError::LargerThanFootprint(self.text.clone(), stream.footprint()));
+            return Err(SimulateError::LargerThanFootprint(self.text.clone(), bytes));
         }
         Ok(Pages(pages))
     }

@@ -25,6 +25,10 @@ pub enum TraceError {
     Version { path: PathBuf, key: &'static str, found: String, expected: &'static str },
     #[error("{}: {key}: {reason}; expected provenance as JSON", path.display())]
     Provenance { path: PathBuf, key: &'static str, reason: String },
+    #[error("{}: line {line}: {reason}; expected mappings that Isotherm wrote", path.display())]
+    Mappings { path: PathBuf, line: usize, reason: String },
+    #[error("--process {name}: no process has this name; expected one of: {names}")]
+    NoProcess { name: String, names: String },
     #[error("{}: column '{column}' {problem}; expected {expected}", path.display())]
     Column { path: PathBuf, column: &'static str, problem: String, expected: String },
 }

@@ -100,6 +100,26 @@ impl Rows {
         self.dependence.truncate(length);
     }
 
+    /// Keeps the rows of the processes that are wanted.
+    ///
+    /// # Panics
+    /// If a column is shorter than [`Rows::line`].
+    pub fn retain_processes(&mut self, wanted: impl Fn(u32) -> bool) {
+        let mut kept = 0;
+        for index in 0..self.len() {
+            if wanted(self.process[index]) {
+                self.process[kept] = self.process[index];
+                self.thread[kept] = self.thread[index];
+                self.instructions[kept] = self.instructions[index];
+                self.line[kept] = self.line[index];
+                self.store[kept] = self.store[index];
+                self.dependence[kept] = self.dependence[index];
+                kept += 1;
+            }
+        }
+        self.truncate(kept);
+    }
+
     /// Removes every row and keeps the memory.
     pub fn clear(&mut self) {
         self.truncate(0);

@@ -11,7 +11,9 @@ use std::sync::atomic::{AtomicU32, AtomicU64};
 
 use isotherm_core::cache::{Geometry, LINE_SHIFT};
 
-pub const MAGIC: u64 = u64::from_le_bytes(*b"isopool2");
+pub const MAGIC: u64 = u64::from_le_bytes(*b"isopool3");
+/// End of the pool's path, in the trace's directory.
+pub const POOL_NAME: &str = "/.pool";
 pub const HEADER_BYTES: usize = 4096;
 pub const SLOT_BYTES: usize = size_of::<Slot>();
 /// Number of slots, and of chunks.
@@ -101,6 +103,8 @@ pub mod kind {
     pub const PROCESS: u32 = 1;
     /// Text: the path of a program that runs untraced.
     pub const UNTRACED: u32 = 2;
+    /// Text: a [`Note`](crate::Note) in each line.
+    pub const NOTES: u32 = 3;
 }
 
 /// Miss in a chunk.

@@ -18,6 +18,8 @@
 
 mod executable;
 pub mod layout;
+mod note;
 
 pub use executable::{Executable, Resolved, resolve};
 pub use layout::Record;
+pub use note::{ANONYMOUS, Note};

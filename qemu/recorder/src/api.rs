@@ -11,6 +11,9 @@ use isotherm_qemu_api::{Block, BlockCallback, Instruction, PluginId, SimpleCallb
 pub(crate) type SyscallCallback =
     extern "C" fn(PluginId, c_uint, i64, u64, u64, u64, u64, u64, u64, u64, u64);
 
+/// Callback after a system call, with its number and result.
+pub(crate) type SyscallReturnCallback = extern "C" fn(PluginId, c_uint, i64, i64);
+
 isotherm_qemu_api::api! {
     address = c"qemu_plugin_insn_vaddr": fn(*const Instruction) -> u64;
     /// Returns where an instruction's bytes lie in QEMU's memory.
@@ -21,6 +24,7 @@ isotherm_qemu_api::api! {
     /// Registers a callback for the moments when QEMU drops all translations.
     on_flush = c"qemu_plugin_register_flush_cb": fn(PluginId, SimpleCallback);
     on_syscall = c"qemu_plugin_register_vcpu_syscall_cb": fn(PluginId, SyscallCallback);
+    on_syscall_return = c"qemu_plugin_register_vcpu_syscall_ret_cb": fn(PluginId, SyscallReturnCallback);
 }
 
 /// Returns the API version to declare: QEMU 9.0 dropped version 1 and brought scoreboards.

@@ -17,7 +17,7 @@ use isotherm_qemu_api::{
 use crate::exec::{self, GUEST_BASE};
 use crate::recorder::{self, Recorder};
 use crate::summary::{self, Found, Summarizer, Summary, Touch};
-use crate::{group, vcpu};
+use crate::{group, mappings, vcpu};
 
 /// Summaries of the blocks translated since the last flush.
 static SUMMARIES: Mutex<Vec<Box<[Summary]>>> = Mutex::new(Vec::new());
@@ -32,6 +32,7 @@ pub(crate) fn register(recorder: &Recorder, id: PluginId) {
         (api.on_translate)(id, translated);
         (api.on_flush)(id, flushed);
         (api.on_syscall)(id, called);
+        (api.on_syscall_return)(id, returned);
         (api.on_exit)(id, exiting, null_mut());
         libc::pthread_atfork(None, None, Some(forked));
     }
@@ -41,7 +42,7 @@ pub(crate) fn register(recorder: &Recorder, id: PluginId) {
 extern "C" fn forked() {
     if let Some(recorder) = recorder::get() {
         recorder.cache.reset_threads();
-        recorder.begin_process();
+        recorder.begin_copy();
         // Only the thread that forked lives on, but QEMU does not say which one it is: each gets a number
         // when it runs.
         let thread = recorder.next_thread();
@@ -89,7 +90,16 @@ extern "C" fn called(
     _: u64,
 ) {
     if let Some(recorder) = recorder::get() {
+        // SAFETY: as for `started`; the reference ends before the next call.
+        mappings::called(unsafe { vcpu::get(index) }, number, [a, b, c, d, e]);
         exec::intercept(recorder, index, number, [a, b, c, d, e]);
+    }
+}
+
+extern "C" fn returned(_: PluginId, index: c_uint, number: i64, result: i64) {
+    if let Some(recorder) = recorder::get() {
+        // SAFETY: as for `started`.
+        mappings::returned(recorder, unsafe { vcpu::get(index) }, number, result);
     }
 }
 

@@ -133,7 +133,7 @@ fn strings(array: u64) -> Option<Vec<OsString>> {
     Some(found)
 }
 
-fn string(address: u64) -> Option<OsString> {
+pub(crate) fn string(address: u64) -> Option<OsString> {
     let mut bytes = Vec::new();
     let mut buffer = [0; 4096];
     while bytes.len() < LONGEST {

@@ -7,8 +7,8 @@
 //! The parts, bottom up: `pool` (the chunks of the file shared with the recorder), `filter` and `cache` (the
 //! model), `address`, `summary` and `group` (what an instruction does, and which accesses one call reports),
 //! `dependence` and `follower` (the miss that an address depends on), `vcpu` (a guest thread), `recorder`
-//! (the process), `invocation` and `exec` (recording what the guest executes), `callbacks` (the functions
-//! that QEMU calls).
+//! (the process), `mappings` (what its memory holds), `invocation` and `exec` (recording what the guest
+//! executes), `callbacks` (the functions that QEMU calls).
 //!
 //! Nothing here may panic or print: the guest's output, descriptors and exit status are its own.
 #![allow(unsafe_code)]
@@ -24,6 +24,7 @@ mod filter;
 mod follower;
 mod group;
 mod invocation;
+mod mappings;
 mod pool;
 mod recorder;
 mod stamp;

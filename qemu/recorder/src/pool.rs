@@ -171,7 +171,12 @@ impl Pool {
         if content == kind::UNTRACED {
             self.header().untraced.fetch_add(1, Ordering::Relaxed);
         }
-        if let Some(chunk) = self.claim(writer, content, crate::stamp::now()) {
+        self.send_at(crate::stamp::now(), writer, content, text);
+    }
+
+    /// Sends text about what happened at `stamp`.
+    pub(crate) fn send_at(&self, stamp: u64, writer: Writer, content: u32, text: &[u8]) {
+        if let Some(chunk) = self.claim(writer, content, stamp) {
             let length = text.len().min(layout::CHUNK_BYTES);
             // SAFETY: the chunk is claimed, at least `length` long, and does not overlap the text.
             unsafe { std::ptr::copy_nonoverlapping(text.as_ptr(), chunk.records.cast().as_ptr(), length) };

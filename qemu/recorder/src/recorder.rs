@@ -1,6 +1,7 @@
 //! The plugin's state: the pool, the cache, the process's number and how QEMU was started.
 
 use std::ffi::OsString;
+use std::fmt::Write;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -9,7 +10,10 @@ use isotherm_core::cache::Geometry;
 use crate::api::Api;
 use crate::cache::SharedCache;
 use crate::invocation::Invocation;
+use crate::mappings::Memory;
 use crate::pool::{Pool, Writer};
+use crate::stamp;
+use isotherm_recorder_protocol::Note;
 use isotherm_recorder_protocol::layout::{self, kind};
 
 static RECORDER: OnceLock<Recorder> = OnceLock::new();
@@ -21,6 +25,7 @@ pub(crate) struct Recorder {
     pub(crate) filter: Option<Geometry>,
     pub(crate) dependence: bool,
     pub(crate) invocation: Invocation,
+    pub(crate) memory: Memory,
     process: AtomicU32,
 }
 
@@ -41,7 +46,8 @@ impl Recorder {
         }
         let dependence = header.dependence.load(Ordering::Relaxed) != 0;
         let (cache, filter) = (SharedCache::new(geometry), layout::filter(geometry));
-        Some(Self { api, pool, cache, filter, dependence, invocation, process: AtomicU32::new(0) })
+        let (memory, process) = (Memory::default(), AtomicU32::new(0));
+        Some(Self { api, pool, cache, filter, dependence, invocation, memory, process })
     }
 
     /// Installs the state and begins a process. Returns `None` if a state is installed already.
@@ -49,14 +55,39 @@ impl Recorder {
         RECORDER.set(self).ok()?;
         let recorder = get()?;
         recorder.begin_process();
+        let program = recorder.invocation.program.to_string_lossy().into_owned();
+        recorder.note(0, stamp::now(), &[Note::Program(program)]);
         Some(recorder)
+    }
+
+    /// Begins the process of a child just forked.
+    pub(crate) fn begin_copy(&self) {
+        let parent = self.process();
+        self.begin_process();
+        self.note(0, stamp::now(), &[Note::Forked(parent)]);
+    }
+
+    /// Sends the notes of a thread at `stamp`, in as many messages as they need.
+    pub(crate) fn note(&self, thread: u32, stamp: u64, notes: &[Note]) {
+        let writer = Writer { process: self.process(), thread };
+        let mut text = String::new();
+        for note in notes {
+            let _ = writeln!(text, "{note}");
+            if text.len() > layout::CHUNK_BYTES / 2 {
+                self.pool.send_at(stamp, writer, kind::NOTES, text.as_bytes());
+                text.clear();
+            }
+        }
+        if !text.is_empty() {
+            self.pool.send_at(stamp, writer, kind::NOTES, text.as_bytes());
+        }
     }
 
     pub(crate) fn process(&self) -> u32 {
         self.process.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn begin_process(&self) {
+    fn begin_process(&self) {
         let process = self.pool.header().processes.fetch_add(1, Ordering::Relaxed);
         self.process.store(process, Ordering::Relaxed);
         self.pool.send(Writer { process, thread: 0 }, kind::PROCESS, &self.invocation.command_line());

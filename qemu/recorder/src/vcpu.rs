@@ -3,10 +3,12 @@
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use isotherm_core::cache::LINE_SHIFT;
 use isotherm_qemu_api::access::Kind;
 
 use crate::filter::Filter;
 use crate::follower::Follower;
+use crate::mappings::{self, Call};
 use crate::pool::{Chunk, Writer};
 use crate::recorder::Recorder;
 use crate::stamp;
@@ -41,7 +43,9 @@ pub(crate) struct Vcpu {
     recorded: u64,
     /// Stamp of the last record: stamps of a thread never go back.
     stamp: u64,
-    thread: u32,
+    pub(crate) thread: u32,
+    /// The running system call, if it changes mappings.
+    pub(crate) call: Option<Call>,
     chunk: Option<Chunk>,
 }
 
@@ -86,6 +90,7 @@ impl Vcpu {
             recorded: 0,
             stamp: 0,
             thread: 0,
+            call: None,
             chunk: None,
         }
     }
@@ -173,6 +178,7 @@ impl Vcpu {
 
     #[inline(never)]
     fn record(&mut self, recorder: &Recorder, record: Record, behind: u64) {
+        mappings::begin(recorder, self.thread, record.line << LINE_SHIFT);
         self.stamp = stamp::now().max(self.stamp);
         let position = self.instructions.saturating_sub(behind);
         let since = position.saturating_sub(self.recorded);

@@ -5,7 +5,7 @@ use clap::Command;
 /// The verbs by task, in the order of `isotherm --help`.
 pub(super) const GROUPS: [(&str, &[&str]); 6] = [
     ("Measure", &["record", "trace", "workloads", "alloc-profile"]),
-    ("Decide", &["simulate", "size", "compare"]),
+    ("Decide", &["simulate", "size", "objects", "compare"]),
     ("Run", &["run", "attach", "ps", "doctor", "calibrate"]),
     ("Lab", &["lab"]),
     ("Reference", &["policies", "machines", "completions", "man"]),

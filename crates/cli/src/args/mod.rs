@@ -45,6 +45,8 @@ pub(crate) enum Verb {
     Simulate(SimulateArgs),
     /// Find the least fast memory that keeps a program within a slowdown
     Size(SizeArgs),
+    /// List whose memory a trace's misses are in: mappings and files, and what would be fast
+    Objects(ObjectsArgs),
     /// Compare two results: what differs in their inputs, their figures, which is better
     Compare(CompareArgs),
     /// Run a program with its memory tiered; without a slow tier, report what would move
@@ -97,6 +99,9 @@ pub(crate) struct RecordArgs {
     /// Stop recording after this time (ms, s, min, h)
     #[arg(long, value_name = "TIME")]
     pub(crate) max_time: Option<Nanos>,
+    /// Record only processes of this name: of their program's file, or what they are called by
+    #[arg(long, value_name = "NAME")]
+    pub(crate) process: Option<String>,
     #[command(flatten)]
     pub(crate) memory: MemoryArgs,
     /// Print only the program's own output
@@ -116,6 +121,9 @@ pub(crate) struct ReplayArgs {
     /// The workload to run instead of a trace
     #[arg(short, long, value_name = "NAME")]
     pub(crate) workload: Option<String>,
+    /// Replay only the trace's processes of this name: of their program's file, or what they are called by
+    #[arg(long, value_name = "NAME", conflicts_with = "workload")]
+    pub(crate) process: Option<String>,
     /// The machine: a profile's name or a TOML file
     #[arg(short, long, value_name = "NAME|FILE", default_value = DEFAULT_MACHINE)]
     pub(crate) machine: String,
@@ -280,6 +288,43 @@ pub(crate) struct SizeArgs {
     /// Approximate accesses of a sub-sample, reached by leaving pages out (k, M, G)
     #[arg(long, value_name = "N", default_value = "1M", value_parser = isotherm_core::parse_count)]
     pub(crate) sample: u64,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ObjectsArgs {
+    /// The trace: a directory written by `record`
+    #[arg(value_name = "TRACE")]
+    pub(crate) trace: PathBuf,
+    /// Order of the list, the most first
+    #[arg(long, value_enum, default_value_t = Order::Misses)]
+    pub(crate) by: Order,
+    /// Size of the fast tier, filled with the densest pages: a fast:slow ratio, a percentage of the
+    /// footprint, or bytes (K, M, G)
+    #[arg(short, long, value_name = "SIZE", default_value = "1:8")]
+    pub(crate) fast: String,
+    /// List only processes of this name: of their program's file, or what they are called by
+    #[arg(long, value_name = "NAME")]
+    pub(crate) process: Option<String>,
+    /// Number of entries to print; --json has all
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    pub(crate) top: usize,
+    /// Print one JSON object instead of a table
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Print no progress
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+}
+
+/// Order of objects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Order {
+    /// Misses
+    Misses,
+    /// Memory touched
+    Memory,
+    /// Misses per MiB of it
+    Density,
 }
 
 #[derive(Debug, Args)]

@@ -8,6 +8,7 @@ pub(crate) mod generate;
 pub(crate) mod lab;
 pub(crate) mod live;
 pub(crate) mod machines;
+pub(crate) mod objects;
 pub(crate) mod policies;
 pub(crate) mod ps;
 pub(crate) mod record;

@@ -46,6 +46,7 @@ fn options(args: RecordArgs) -> Result<RecordOptions, Failure> {
     options.cache = cache;
     options.dependence = !args.no_dependence;
     options.aslr = !args.no_aslr;
+    options.process = args.process;
     options.max_bytes = args.max_size.map(|size| size.0);
     options.max_time = args.max_time.map(|time| Duration::from_nanos(time.0));
     options.stop = stop;
@@ -67,14 +68,17 @@ fn describe(progress: &Progress) -> String {
 }
 
 fn report(output: &str, summary: &RecordSummary) {
+    let processes = match (summary.recorded, summary.processes.len()) {
+        (recorded, all) if recorded == all => all.to_string(),
+        (recorded, all) => format!("{recorded} of {all}"),
+    };
     say(&format!(
-        "isotherm: {output}: {:.2} M misses of {:.2} G accesses, {} in {} parts, {} processes, {} threads, \
+        "isotherm: {output}: {:.2} M misses of {:.2} G accesses, {} in {} parts, {processes} processes, {} threads, \
          {:.1} s\n",
         summary.trace.rows as f64 / 1e6,
         summary.accesses as f64 / 1e9,
         Bytes(summary.trace.bytes),
         summary.trace.parts,
-        summary.processes.len(),
         summary.threads,
         summary.elapsed.as_secs_f64()
     ));

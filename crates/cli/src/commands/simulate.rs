@@ -118,7 +118,7 @@ pub(crate) fn load(
         }
         (None, Some(path)) => {
             settings::finish(settings)?;
-            input::load_trace(path, page_size, &demand, args.quiet)
+            input::load_trace(path, args.process.as_deref(), page_size, &demand, args.quiet)
         }
         (None, None) => Err(Failure::usage("expected a trace or --workload NAME")),
     }

@@ -12,6 +12,7 @@ mod limits;
 mod listings;
 mod live;
 mod long;
+mod objects;
 mod record;
 mod record_faults;
 mod score;

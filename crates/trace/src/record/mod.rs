@@ -55,6 +55,8 @@ pub struct RecordOptions {
     pub max_time: Option<Duration>,
     /// Whether the program's addresses are randomised as usual.
     pub aslr: bool,
+    /// Name of the processes whose misses are recorded; `None` for all.
+    pub process: Option<String>,
     /// Plugin's shared object; `None` to look at `ISOTHERM_RECORDER_PLUGIN` and then beside the executable.
     pub plugin: Option<PathBuf>,
     /// Flag to finish the trace, which a signal handler may set.
@@ -72,6 +74,7 @@ impl RecordOptions {
             max_bytes: None,
             max_time: None,
             aslr: true,
+            process: None,
             plugin: None,
             stop: Arc::default(),
         }
@@ -119,6 +122,8 @@ pub struct RecordSummary {
     pub accesses: u64,
     /// Command of each process, by number.
     pub processes: Vec<String>,
+    /// Number of processes whose misses were recorded.
+    pub recorded: usize,
     /// Threads seen, over all processes.
     pub threads: u32,
     /// Misses lost.
@@ -166,7 +171,7 @@ impl RecordError {
         match self {
             Self::NotFound { .. } => 127,
             Self::NotExecutable { .. } | Self::Foreign { .. } => 126,
-            Self::NoCommand | Self::Trace(TraceError::Exists { .. }) => 2,
+            Self::NoCommand | Self::Trace(TraceError::Exists { .. } | TraceError::NoProcess { .. }) => 2,
             _ => 1,
         }
     }

@@ -75,6 +75,10 @@ impl Found {
         u32_at(&self.bytes, offset_of!(Slot, process))
     }
 
+    fn thread(&self) -> u32 {
+        u32_at(&self.bytes, offset_of!(Slot, thread))
+    }
+
     fn base(&self) -> u64 {
         u64_at(&self.bytes, offset_of!(Slot, base))
     }
@@ -173,7 +177,7 @@ impl Pool {
             self.take(&found, merge)?;
             None
         } else {
-            Some(self.message(&found)?)
+            self.message(&found, merge)?
         };
         self.accesses += u64_at(&found.bytes, offset_of!(Slot, accesses));
         self.taken[index] = Taken::default();
@@ -187,18 +191,22 @@ impl Pool {
         let first = taken.records.min(count);
         (taken.records, taken.accesses) = (count, u64_at(&found.bytes, offset_of!(Slot, accesses)));
         self.read_chunk(found.index, first * layout::RECORD_BYTES, count * layout::RECORD_BYTES)?;
-        let thread = u32_at(&found.bytes, offset_of!(Slot, thread));
-        merge.add(found.process(), thread, found.base(), &self.buffer);
+        merge.add(found.process(), found.thread(), found.base(), &self.buffer);
         Ok(())
     }
 
-    fn message(&mut self, found: &Found) -> io::Result<Message> {
+    /// Returns a chunk's message, unless it has notes, whose place is among the records.
+    fn message(&mut self, found: &Found, merge: &mut Merge) -> io::Result<Option<Message>> {
         let length = (u32_at(&found.bytes, offset_of!(Slot, count)) as usize).min(layout::CHUNK_BYTES);
         self.read_chunk(found.index, 0, length)?;
         let text = String::from_utf8_lossy(&self.buffer).into_owned();
         Ok(match u32_at(&found.bytes, offset_of!(Slot, kind)) {
-            kind::PROCESS => Message::Process(found.process(), text),
-            _ => Message::Untraced(text),
+            kind::PROCESS => Some(Message::Process(found.process(), text)),
+            kind::NOTES => {
+                merge.add_notes(found.process(), found.thread(), found.base(), &text);
+                None
+            }
+            _ => Some(Message::Untraced(text)),
         })
     }
 

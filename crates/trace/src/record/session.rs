@@ -8,13 +8,14 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use super::command::Prepared;
-use super::merge::Merge;
+use super::merge::{Merge, Noted};
 use super::pool::{Message, Pool, Round};
 use super::{Progress, RecordError, RecordOptions, RecordSummary, Stopped};
-use crate::{Provenance, Rows, TraceWriter};
+use crate::format;
+use crate::mappings::MappingWriter;
+use crate::{ProcessName, Provenance, Rows, TraceError, TraceWriter, select_processes};
 use isotherm_recorder_protocol::layout;
 
-const POOL: &str = ".pool";
 const REST: Duration = Duration::from_millis(5);
 const REPORT: Duration = Duration::from_millis(100);
 /// Time between searches for chunks of dead processes.
@@ -33,6 +34,7 @@ pub(super) struct Session<'a> {
     rows: Rows,
     /// `None` after it failed.
     writer: Option<TraceWriter>,
+    mappings: MappingWriter,
     failure: Option<RecordError>,
     untraced: Vec<String>,
     started: Instant,
@@ -40,7 +42,14 @@ pub(super) struct Session<'a> {
     signals_sent: usize,
     /// Rows and bytes written, still known after the writer failed.
     written: (u64, u64),
-    processes: usize,
+    /// Command of each process.
+    commands: Vec<String>,
+}
+
+/// Sets a process's command, which may come before those of lower numbers.
+fn set(commands: &mut Vec<String>, number: usize, command: String) {
+    commands.resize(commands.len().max(number + 1), String::new());
+    commands[number] = command;
 }
 
 fn failed(action: &'static str) -> impl FnOnce(io::Error) -> RecordError {
@@ -53,8 +62,9 @@ impl<'a> Session<'a> {
         let started = (|| -> Result<_, RecordError> {
             let directory =
                 fs::canonicalize(&options.output).map_err(failed("find the trace's directory"))?;
-            let pool = Pool::create(directory.join(POOL), options.cache, options.dependence)
-                .map_err(failed("make the recorder's pool in the trace's directory"))?;
+            let pool =
+                Pool::create(directory.join(&layout::POOL_NAME[1..]), options.cache, options.dependence)
+                    .map_err(failed("make the recorder's pool in the trace's directory"))?;
             let child = prepared.command(pool.path()).spawn().map_err(failed("start QEMU"))?;
             Ok((pool, child))
         })();
@@ -67,20 +77,26 @@ impl<'a> Session<'a> {
             merge: Merge::default(),
             rows: Rows::default(),
             writer: Some(writer),
+            mappings: MappingWriter::new(&options.output),
             failure: None,
             untraced: Vec::new(),
             started: Instant::now(),
             stopped: None,
             signals_sent: 0,
             written: (0, 0),
-            processes: 0,
+            commands: Vec::new(),
         })
     }
 
     pub(super) fn run(self, progress: &mut dyn FnMut(&Progress)) -> Result<RecordSummary, RecordError> {
         let output = &self.options.output;
-        // An empty directory would only be in the way of the next attempt.
-        self.follow(progress).inspect_err(|_| drop(fs::remove_dir(output)))
+        // A directory without a part would only be in the way of the next attempt.
+        self.follow(progress).inspect_err(|_| {
+            if !format::part_path(output, 0).exists() {
+                MappingWriter::remove(output);
+            }
+            let _ = fs::remove_dir(output);
+        })
     }
 
     fn follow(mut self, progress: &mut dyn FnMut(&Progress)) -> Result<RecordSummary, RecordError> {
@@ -125,7 +141,13 @@ impl<'a> Session<'a> {
         let (messages, busy) = self.note(drained).unwrap_or_default();
         self.note(self.pool.check().map_err(failed("extend the recorder's pool")));
         self.receive(messages);
-        self.merge.settle(&mut self.rows, round == Round::Last);
+        let (name, commands) = (self.options.process.as_deref(), &self.commands);
+        let wanted = |process: u32, program: Option<&str>| {
+            let command = commands.get(process as usize);
+            name.is_none_or(|name| command.is_some_and(|command| ProcessName::new(command, program).is(name)))
+        };
+        let notes = self.merge.settle(&mut self.rows, round == Round::Last, wanted);
+        self.write_notes(notes);
         let (accesses, lost, untraced) = (self.pool.accesses(), self.pool.lost(), self.pool.untraced());
         let rows = std::mem::take(&mut self.rows);
         self.write(|writer| {
@@ -143,12 +165,9 @@ impl<'a> Session<'a> {
             match message {
                 Message::Process(number, command) => {
                     let number = number as usize;
-                    self.processes = self.processes.max(number + 1);
-                    let processes = self.processes;
+                    set(&mut self.commands, number, command.clone());
                     self.write(|writer| {
-                        let commands = &mut writer.provenance_mut().processes;
-                        commands.resize(processes, String::new());
-                        commands[number] = command;
+                        set(&mut writer.provenance_mut().processes, number, command);
                         Ok(())
                     });
                 }
@@ -158,8 +177,19 @@ impl<'a> Session<'a> {
         }
     }
 
+    /// Writes the notes among the rows that come next.
+    fn write_notes(&mut self, notes: Vec<Noted>) {
+        let before = self.written.0;
+        let mut notes = notes.into_iter();
+        let written = notes.try_for_each(|Noted { row, process, thread, note }| {
+            self.mappings.write(before + row as u64, process, thread, note)
+        });
+        let written = written.and_then(|()| self.mappings.flush());
+        self.note(written.map_err(RecordError::from));
+    }
+
     /// Uses the writer, unless it has failed. The first failure ends the recording, not the program.
-    fn write(&mut self, use_it: impl FnOnce(&mut TraceWriter) -> Result<(), crate::TraceError>) {
+    fn write(&mut self, use_it: impl FnOnce(&mut TraceWriter) -> Result<(), TraceError>) {
         let Some(writer) = &mut self.writer else { return };
         let result = use_it(writer);
         self.written = (writer.rows(), writer.bytes());
@@ -221,7 +251,7 @@ impl<'a> Session<'a> {
             accesses: self.pool.accesses(),
             rows: self.written.0,
             bytes: self.written.1,
-            processes: self.processes,
+            processes: self.commands.len(),
             stopped: self.stopped.map(|(reason, _)| reason),
         }
     }
@@ -229,7 +259,7 @@ impl<'a> Session<'a> {
     fn finish(mut self, status: ExitStatus) -> Result<RecordSummary, RecordError> {
         let untraced = || (!self.pool.is_used()).then_some(RecordError::Untraced);
         let failure = self.failure.take().or_else(untraced);
-        let mut writer = match (failure, self.writer.take()) {
+        let writer = match (failure, self.writer.take()) {
             (None, Some(writer)) => writer,
             (failure, writer) => {
                 // What was recorded until then is kept.
@@ -238,12 +268,20 @@ impl<'a> Session<'a> {
                 return Err(failure.unwrap_or(RecordError::Untraced));
             }
         };
-        let processes = writer.provenance_mut().processes.clone();
+        let names: Vec<_> = (0..)
+            .zip(&self.commands)
+            .map(|(number, command)| ProcessName::new(command, self.merge.program(number)))
+            .collect();
+        let recorded = match &self.options.process {
+            Some(name) => select_processes(&names, name)?.into_iter().filter(|&selected| selected).count(),
+            None => names.len(),
+        };
         let trace = writer.finish()?;
         self.pool.remove().map_err(failed("remove the recorder's pool"))?;
         Ok(RecordSummary {
             status: status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0)),
-            processes,
+            processes: self.commands,
+            recorded,
             trace,
             accesses: self.pool.accesses(),
             threads: self.pool.threads(),

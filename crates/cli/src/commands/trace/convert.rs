@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader};
 
 use isotherm_core::cache::Geometry;
 use isotherm_trace::import::{DamonOptions, ImportError, ImportSummary, PerfOptions, damon, lackey, perf};
-use isotherm_trace::{Provenance, Rows, TraceReader, TraceSummary, TraceWriter};
+use isotherm_trace::{Provenance, Rows, TraceReader, TraceSummary, TraceWriter, copy_mappings};
 
 use crate::args::{ConvertArgs, Format};
 use crate::failure::Failure;
@@ -26,6 +26,7 @@ fn copy(args: &ConvertArgs) -> Result<TraceSummary, Failure> {
     while reader.next(&mut rows).map_err(Failure::usage)? {
         writer.append(&rows).map_err(Failure::failed)?;
     }
+    copy_mappings(&args.input, writer.path()).map_err(Failure::failed)?;
     writer.finish().map_err(Failure::failed)
 }
 

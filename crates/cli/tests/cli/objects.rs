@@ -1,0 +1,150 @@
+//! `objects`, and `--process`: whose memory the misses of a recording are in.
+
+use serde_json::Value;
+
+use crate::support::{Folder, isotherm};
+
+/// Records the program that uses memory in a known way.
+fn record(folder: &Folder) -> String {
+    let (program, trace) = (folder.compile("objects"), folder.at("objects.trace"));
+    let file = folder.file("content", vec![0; 256 << 10]);
+    let arguments = ["record", "--no-dependence", "--cache", "64K", "--output", &trace, "--"];
+    let ran = isotherm(&[&arguments[..], &[program.as_str(), &file, "10"]].concat());
+    assert_eq!(ran.ok(), "done\n");
+    trace
+}
+
+fn objects(trace: &str, options: &[&str]) -> Value {
+    isotherm(&[&["objects", trace, "--json"], options].concat()).json()
+}
+
+/// Returns the object whose name ends so, and its size if that is given.
+fn object<'a>(found: &'a Value, name: &str, size: Option<u64>) -> &'a Value {
+    let objects = found["objects"].as_array().expect("objects");
+    let is = |object: &&Value| {
+        object["name"].as_str().is_some_and(|found| found.ends_with(name))
+            && size.is_none_or(|size| object["size_bytes"] == size)
+    };
+    objects.iter().find(is).unwrap_or_else(|| panic!("{name}: {found:#}"))
+}
+
+fn number(object: &Value, field: &str) -> u64 {
+    object[field].as_u64().unwrap_or_else(|| panic!("{field}: {object:#}"))
+}
+
+#[test]
+fn each_miss_is_counted_for_what_was_mapped_there_then() {
+    let folder = Folder::new();
+    let trace = record(&folder);
+    let found = objects(&trace, &["--fast", "1M"]);
+    assert_eq!(found["threads"][0]["name"], "worker");
+    assert!(found["manifest"]["binary"].is_string() && found["manifest"]["options"]["fast"] == "1M");
+    // 1 MiB of variables without values, ten times.
+    let program = object(&found, "/objects", None);
+    assert!((160_000..180_000).contains(&number(program, "misses")), "{program:#}");
+    assert!(number(program, "memory_bytes") - (1 << 20) < 64 << 10, "{program:#}");
+    // The densest MiB is nearly all theirs.
+    assert!(number(program, "fast_bytes") > 900 << 10, "{program:#}");
+    let file = object(&found, "/content", None);
+    assert_eq!((number(file, "misses"), number(file, "memory_bytes")), (4096, 256 << 10));
+    assert_eq!((number(file, "fast_bytes"), file["misses_per_mib"].as_f64()), (0, Some(16384.0)));
+    // Two mappings, one after the other, probably at one place.
+    let anonymous = object(&found, "[anonymous]", Some(3 << 20));
+    let expected = (2 * (3 << 20) / 64, 2);
+    assert_eq!((number(anonymous, "misses"), number(anonymous, "mappings")), expected);
+    let heap = object(&found, "[heap]", None);
+    assert!((1536..2000).contains(&number(heap, "misses")), "{heap:#}");
+    object(&found, "[thread stack]", None);
+    object(&found, "[stack]", None);
+    // Nothing is without an owner.
+    let names: Vec<_> = found["objects"].as_array().expect("objects").iter().map(|o| &o["name"]).collect();
+    assert!(!names.contains(&&Value::from("[unknown]")), "{names:?}");
+    let sum = |field: &str| -> u64 {
+        found["objects"].as_array().expect("objects").iter().map(|object| number(object, field)).sum()
+    };
+    assert_eq!(sum("misses"), number(&found["total"], "misses"));
+    // The file was used before the variables.
+    let mapping = |name: &str| {
+        let mappings = found["mappings"].as_array().expect("mappings").iter();
+        let named = mappings.filter(|mapping| mapping["name"].as_str().is_some_and(|n| n.ends_with(name)));
+        named.max_by_key(|mapping| number(mapping, "misses")).expect("a mapping").clone()
+    };
+    assert!(number(&mapping("/content"), "last_row") < number(&mapping("/objects"), "first_row"));
+}
+
+#[test]
+fn the_table_fits_a_terminal_and_follows_its_order() {
+    let folder = Folder::new();
+    let trace = record(&folder);
+    let first = |options: &[&str]| {
+        let text = isotherm(&[&["objects", trace.as_str()], options].concat()).ok();
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+        text.lines().nth(4).expect("an object").to_owned()
+    };
+    assert!(first(&[]).ends_with("/objects"));
+    assert!(first(&["--by", "memory"]).ends_with("[anonymous] 2 of 3M"));
+    assert!(first(&["--by", "density"]).ends_with("/objects"));
+    let text = isotherm(&["objects", &trace, "--top", "2"]).ok();
+    assert!(text.ends_with("more: --top N\n") && text.lines().count() == 7, "{text}");
+}
+
+#[test]
+fn a_trace_without_mappings_or_with_bad_ones_is_refused() {
+    let folder = Folder::new();
+    let trace = folder.trace();
+    let line = isotherm(&["objects", &trace]).refused(2);
+    assert!(line.contains(&trace) && line.contains("record the program again"), "{line}");
+    std::fs::write(format!("{trace}/_mappings.jsonl"), "{}\n").expect("written");
+    let line = isotherm(&["objects", &trace]).refused(2);
+    assert!(line.contains("_mappings.jsonl: line 1"), "{line}");
+    // Other verbs do not need them.
+    isotherm(&["trace", "info", &trace]).ok();
+    let line = isotherm(&["objects", &trace, "--fast", "much"]).refused(2);
+    assert!(line.contains("much"), "{line}");
+}
+
+#[test]
+fn a_copy_of_a_trace_has_its_mappings() {
+    let folder = Folder::new();
+    let (trace, copy) = (record(&folder), folder.at("copy.trace"));
+    isotherm(&["trace", "convert", "--from", "trace", &trace, "--output", &copy]).ok();
+    assert_eq!(objects(&trace, &[])["objects"], objects(&copy, &[])["objects"]);
+}
+
+/// A Python behind a wrapper recorded 78 shell helpers.
+#[test]
+fn wrappers_are_left_out_of_recordings_replays_and_lists() {
+    let folder = Folder::new();
+    let script = "seq 2000 | sort -n | tail -1";
+    let record = |trace: &str, options: &[&str]| {
+        let start = ["record", "--no-dependence", "--cache", "64K", "--output", trace];
+        isotherm(&[&start[..], options, &["--", "sh", "-c", script]].concat())
+    };
+    let (all, one) = (folder.at("all.trace"), folder.at("one.trace"));
+    record(&all, &[]).ok();
+    let ran = record(&one, &["--process", "sort"]);
+    assert!(ran.err.contains(", 1 of "), "{}", ran.err);
+    assert_eq!(ran.ok(), "2000\n");
+    let of = |trace: &str, options: &[&str]| number(&objects(trace, options)["total"], "misses");
+    let (everything, sorts) = (of(&all, &[]), of(&all, &["--process", "sort"]));
+    assert!(sorts > 0 && sorts < everything, "{sorts} of {everything}");
+    let recorded = of(&one, &[]);
+    assert!(recorded.abs_diff(sorts) < sorts / 10, "{recorded} of {sorts}");
+    let found = objects(&one, &[]);
+    assert!(found["objects"].as_array().is_some_and(|all| all.iter().all(|o| o["process"] == "sort")));
+    let replayed = |trace: &str, options: &[&str]| {
+        let start = ["simulate", trace, "--policy", "all-slow", "--fast", "50%", "--json"];
+        isotherm(&[&start[..], options].concat()).json()["runs"][0]["accesses"].as_u64()
+    };
+    assert_eq!(replayed(&all, &["--process", "sort"]), Some(sorts));
+    assert_eq!(replayed(&all, &[]), Some(everything));
+    for verb in ["simulate", "objects", "size"] {
+        let line = isotherm(&[verb, &all, "--process", "ruby"]).refused(2);
+        assert!(line.contains("ruby") && line.contains("seq, sh, sort, tail"), "{line}");
+    }
+    let none = folder.at("none.trace");
+    let ran = record(&none, &["--process", "ruby"]);
+    assert_eq!((ran.code, ran.out.as_str()), (Some(2), "2000\n"), "{}", ran.err);
+    assert!(ran.after_memory().contains("ruby") && ran.err.contains("seq, sh, sort, tail"), "{}", ran.err);
+    assert!(!folder.path().join("none.trace").exists());
+}
