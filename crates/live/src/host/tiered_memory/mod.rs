@@ -122,8 +122,7 @@ impl TieredMemory {
         for (tier, room) in self.tiers().zip(&mut self.rooms).take(last) {
             if let Some(free) = self.spaces.room(tier).filter(|_| !self.shadow) {
                 let used = self.residency.used(tier).0;
-                room.most =
-                    used.saturating_add((free.0 >> self.page_size.shift()).saturating_sub(room.denied));
+                room.most = used.saturating_add((free.0 >> self.page_size.shift()).saturating_sub(room.denied));
                 room.denied /= 2;
             }
         }

@@ -37,11 +37,7 @@ fn the_hot_set_follows_a_fast_tier_that_others_take_from() {
     threshold.resize(Pages(40));
     threshold.follow(&[], 1000);
     let reserve = 1;
-    assert_eq!(
-        threshold.value(),
-        8.0 - f64::from(40 - reserve) / 40.0,
-        "of those with 7, all but the reserve"
-    );
+    assert_eq!(threshold.value(), 8.0 - f64::from(40 - reserve) / 40.0, "of those with 7, all but the reserve");
 }
 
 /// HybridTier's published artifact has the rule but never calls it: there the threshold only falls.
