@@ -45,7 +45,7 @@ pub(crate) enum Verb {
     Simulate(SimulateArgs),
     /// Find the least fast memory that keeps a program within a slowdown
     Size(SizeArgs),
-    /// List whose memory a trace's misses are in: mappings and files, and what would be fast
+    /// List whose memory a trace's misses are in, and what of it would be fast
     Objects(ObjectsArgs),
     /// Compare two results: what differs in their inputs, their figures, which is better
     Compare(CompareArgs),
