@@ -376,7 +376,7 @@ fn the_fast_tier_is_no_larger_than_what_the_kernel_can_give() {
     assert_eq!(host.capacity(TierId::FAST), Pages(100), "its limit");
 }
 
-/// In the lab, each refused page cost 17 ms of the kernel's reclaim, and the policy asked for it in each step.
+/// In the lab, each refused page cost 17 ms of reclaim, and the policy asked for it in each step.
 #[test]
 fn regression_a_tier_that_the_kernel_calls_full_has_no_room_until_a_scan_asks_again() {
     let (mut host, world) = host(FastLimit::Bytes(Bytes(100 * 4096)), false, 8);

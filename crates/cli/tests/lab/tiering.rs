@@ -33,8 +33,8 @@ pub(crate) const PROGRAM: [&str; 11] = [
     "90%",
 ];
 /// FreqTier's paper halves its counters after 10 samples per page of the fast tier: 20M operations take about
-/// two thirds of that at its 100,000 samples a second of modelled time. Behind the move lie twice as many: what
-/// was hot has to age first.
+/// two thirds of that at its 100,000 samples a second of modelled time. Behind the move lie twice as many:
+/// what was hot has to age first.
 const OPERATIONS: &str = "60000000";
 const MOVE: &str = "20000000";
 

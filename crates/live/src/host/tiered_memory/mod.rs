@@ -23,12 +23,12 @@ const BATCH: usize = 4096;
 /// Longest time that a source holds an armed page, plus one second.
 const ARMED_FOR: Nanos = Nanos(11 * Nanos::SECOND.0);
 
-/// What the kernel can give of a tier.
+/// Memory that the kernel can give of a tier.
 #[derive(Debug, Clone, Copy)]
 struct Room {
     /// The most pages that the programs can have there.
     most: u64,
-    /// Pages that the kernel said to have and then did not give; it is asked for half of them after each scan.
+    /// Pages that the kernel said to have and did not give; each scan asks for half of them again.
     denied: u64,
 }
 
