@@ -97,6 +97,18 @@ impl Fault {
         assert_eq!(self.moved(), self.fact("moved"), "{}", self.name);
     }
 
+    /// Checks the same where the kernel itself replaces or moves pages: a page that lies on its target node
+    /// already counts as moved for the engine, and the kernel counts no move.
+    #[track_caller]
+    fn nearly_agrees_with_the_kernel(&self) {
+        let (engine, kernel) = (self.moved(), self.fact("moved"));
+        assert!(
+            kernel > MANY && engine >= kernel && engine - kernel < FEW,
+            "{}: {engine} {kernel}",
+            self.name
+        );
+    }
+
     /// Checks that moves were refused for this reason and that the engine explains it.
     #[track_caller]
     fn is_told(&self, words: &str) {
@@ -133,18 +145,12 @@ fn memory_stays_whole_and_the_engine_tells_what_happened() {
         let refused = |why: &str| fault.refused(why);
         match fault.name.as_str() {
             "engine_killed" => assert!(fault.engine.is_null(), "it was killed"),
-            // If a page is silently replaced by another one on its target node, the engine counts it as
-            // there; the kernel counts no move.
-            "written" | "merged" => {
-                let (engine, kernel) = (fault.moved(), fault.fact("moved"));
-                assert!(kernel > MANY && engine >= kernel && engine - kernel < FEW, "{engine} {kernel}");
-            }
+            "written" | "merged" => fault.nearly_agrees_with_the_kernel(),
             _ => fault.agrees_with_the_kernel(),
         }
         match fault.name.as_str() {
             "killed_by_limit" | "program_killed" => fault.was_killed(),
-            "forked" | "shared" => fault.is_whole(&READ_ONLY),
-            "merged" => fault.is_whole(&["--size", "16M", "--operations", "3000000", "--read-only"]),
+            "forked" | "shared" | "merged" => fault.is_whole(&READ_ONLY),
             "full" => fault.is_whole(&["--size", "48M", "--operations", "2000000"]),
             "engine_killed" => fault.is_whole(&["--size", "16M", "--operations", "3000000"]),
             _ => fault.is_whole(&USUAL),
@@ -157,7 +163,11 @@ fn memory_stays_whole_and_the_engine_tells_what_happened() {
             }
             // A locked page moves and stays locked.
             "locked" => assert!(fault.moved() > MANY && refused("busy") < FEW),
-            "full" => assert!(refused("no_room") > FEW && fault.moved() > FEW),
+            // Of the 96 MiB that were asked for, the engine counts on what the kernel can give.
+            "full" => {
+                let fast = fault.engine.pointer("/tiers/0/capacity_bytes").and_then(Value::as_u64);
+                assert!(fast.is_some_and(|fast| fast < 48 << 20) && fault.moved() > FEW, "{fast:?}");
+            }
             // The engine skips huge pages of the reserve, which it would otherwise move 512 times.
             "hugetlb" => {
                 let samples = fault.engine["samples_foreign"].as_u64().unwrap_or(0);
@@ -198,10 +208,10 @@ fn memory_stays_whole_and_the_engine_tells_what_happened() {
 fn a_slow_node_may_go_away() {
     let Some(lab) = Lab::find_all() else { return };
     for fault in run(&lab, "cxl", &["removed"]) {
-        fault.is_whole(&["--size", "16M", "--operations", "8000000"]);
+        fault.is_whole(&["--size", "16M", "--operations", "16000000"]);
         // The node's 512 MiB are offlined: the kernel has moved the program's pages from there.
         assert!(fault.fact("offline") == 4 && fault.fact("removed") > FEW, "{:?}", fault.facts);
-        fault.agrees_with_the_kernel();
+        fault.nearly_agrees_with_the_kernel();
         fault.is_told("moving pages to a node without memory");
     }
 }

@@ -30,9 +30,10 @@ end_group() {
     until rmdir $group 2>/dev/null; do sleep 0.1; done
 }
 
-# From when its memory is there, the program may use these nodes.
+# From when its memory is there and $ready succeeds, the program may use these nodes and begins.
+ready=true
 release() {
-    while [ ! -e $ISOTHERM_LAB_STARTED ]; do
+    until [ -e $ISOTHERM_LAB_STARTED ] && $ready; do
         sleep 0.05
         [ ! -e /run/fault-over ] || return
     done
@@ -124,24 +125,27 @@ shared() {
     rm /dev/shm/fault
 }
 
-# Pages that the kernel has found equal to those of another process.
+# Pages that the kernel has found equal to those of another process: the first half.
 merged() {
     cd /sys/kernel/mm/ksm || return
     echo 20000 >pages_to_scan
     echo 10 >sleep_millisecs
-    env -u ISOTHERM_LAB_STARTED "$target" planted --memory mergeable --size 16M --operations 1 --final-idle 1000 --read-only &
+    env -u ISOTHERM_LAB_STARTED "$target" planted --memory mergeable --size 8M --operations 1 --final-idle 1000 --read-only &
     other=$!
-    echo 1 >run
-    rm -f /run/fault-over
-    while [ ! -e /run/fault-over ]; do
-        cat pages_sharing
-        sleep 0.5
-    done >/run/fault-merged &
-    planted 16M 3000000 --memory mergeable --read-only
+    ready=are_merged
+    planted 16M 1000000 --memory mergeable --read-only
+    ready=true
     kill $other
-    fact shared "$(sort -n /run/fault-merged | tail -n 1)"
+    fact shared "$(cat /run/fault-merged)"
     echo 2 >run
     cd /
+}
+
+# Begins when both have their memory: the kernel looks less often at pages that it found no equal for.
+are_merged() {
+    echo 1 >run
+    cat pages_sharing >/run/fault-merged
+    [ "$(cat /run/fault-merged)" -gt 2000 ]
 }
 
 # The cgroup's limit is little more than the program.
@@ -208,7 +212,7 @@ removed() {
         done >/run/fault-blocks
     ) &
     rate=4M
-    planted 16M 8000000
+    planted 16M 16000000
     rate=
     fact offline "$(wc -l </run/fault-blocks)"
     fact removed $(($(moved 2) - before))
