@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+#[cfg(feature = "host")]
 use serde::{Deserialize, Serialize};
 
 use crate::{Bytes, Nanos};
@@ -19,8 +20,9 @@ impl PageId {
 }
 
 /// The granularity at which a run tracks and moves memory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Default)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[cfg_attr(feature = "host", derive(Serialize, Deserialize), serde(rename_all = "kebab-case"))]
+#[repr(u8)]
 pub enum PageSize {
     /// 4 KiB.
     #[default]
@@ -57,8 +59,8 @@ impl fmt::Display for PageSize {
 pub const MAX_TIERS: usize = 16;
 
 /// A memory tier; 0 is the fastest.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "host", derive(Serialize, Deserialize), serde(transparent))]
 #[repr(transparent)]
 pub struct TierId(pub u8);
 
@@ -80,6 +82,7 @@ impl TierId {
 
 /// The kind of an access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(u8)]
 pub enum Operation {
     /// Reads memory.
     Load,
@@ -89,6 +92,7 @@ pub enum Operation {
 
 /// One sampled access that missed the last-level cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(C)]
 pub struct Sample {
     /// The time of the access.
     pub time: Nanos,
@@ -109,6 +113,7 @@ pub struct Sample {
 
 /// One access to an armed page ([`crate::Plan::arm`]): it faulted, and the page is armed no more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(C)]
 pub struct HintFault {
     /// The time of the access.
     pub time: Nanos,
@@ -123,7 +128,9 @@ pub struct HintFault {
 }
 
 /// PMU counters of one tier, since the start of the run.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "host", derive(Serialize))]
+#[repr(C)]
 pub struct TierCounters {
     /// Loads served here after a miss in the last-level cache, without those of prefetched lines.
     pub load_misses: u64,
@@ -146,7 +153,8 @@ pub struct TierCounters {
 }
 
 /// Counters of every tier, fastest first; empty where the host has none.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "host", derive(Serialize))]
 pub struct Counters {
     /// One entry a tier.
     pub tiers: Vec<TierCounters>,

@@ -5,6 +5,7 @@ use crate::{Counters, DeviceReading, HintFault, Nanos, Sample};
 /// The program's time and what tiering took of it, since the policy began. A part that the host cannot
 /// measure is 0.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[repr(C)]
 pub struct Spent {
     /// Time passed.
     pub elapsed: Nanos,

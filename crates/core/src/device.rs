@@ -34,6 +34,7 @@ pub struct DeviceReport {
 
 /// The traffic through a device since it was last cleared.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[repr(C)]
 pub struct DeviceTraffic {
     /// Cycles of its memory controller, in each of which one request can pass.
     pub cycles: u64,

@@ -1,19 +1,36 @@
 //! The engine: the one loop that joins a policy to a host.
 
+use std::error::Error;
+use std::fmt;
+
 use crate::{Host, Outcome, Plan, Policy, SampleBatch, Signal};
 
-/// An error that keeps a run from starting.
-#[derive(Debug, thiserror::Error)]
+/// An error that keeps a run from starting, or ends it.
+#[derive(Debug)]
 pub enum EngineError {
     /// The policy needs what the host cannot observe.
-    #[error("this host lacks {signal}, which the policy needs: {remedy}")]
     MissingSignal {
         /// The missing signal.
         signal: Signal,
         /// The change that would provide it.
         remedy: String,
     },
+    /// The policy has failed ([`Policy::failure`]), and says how.
+    Policy(String),
 }
+
+impl fmt::Display for EngineError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::MissingSignal { signal, remedy } => {
+                write!(f, "this host lacks {signal}, which the policy needs: {remedy}")
+            }
+            Self::Policy(failure) => f.write_str(failure),
+        }
+    }
+}
+
+impl Error for EngineError {}
 
 /// Counts of what passed through the engine.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -46,6 +63,9 @@ pub fn run<H: Host, P: Policy + ?Sized>(
         statistics.samples += batch.samples.len() as u64;
         statistics.faults += batch.faults.len() as u64;
         statistics.lost += batch.lost;
+        if let Some(failure) = policy.failure() {
+            return Err(EngineError::Policy(failure));
+        }
         if !running {
             watch(host, policy);
             return Ok(statistics);
@@ -53,6 +73,9 @@ pub fn run<H: Host, P: Policy + ?Sized>(
         policy.observe(&batch, host.view());
         plan.clear();
         policy.step(host.now(), host.view(), &mut plan);
+        if let Some(failure) = policy.failure() {
+            return Err(EngineError::Policy(failure));
+        }
         host.spend(plan.work, policy.metadata(), plan.sleep);
         if plan.acts() {
             outcome.clear();
@@ -188,6 +211,37 @@ mod tests {
         let expected = "this host lacks samples of loads, which the policy needs: raise perf_event_paranoid";
         assert_eq!(error.to_string(), expected);
         assert!(host.calls.is_empty(), "nothing was started");
+    }
+
+    /// Orders a move in each step, and fails in the second.
+    struct Failing(u32);
+
+    impl Policy for Failing {
+        fn signals(&self) -> Signals {
+            Signals::NONE
+        }
+        fn sampling(&self) -> Sampling {
+            Sampling::loads(SamplingRate::Off, SamplingScope::AllTiers, 1, Nanos::SECOND)
+        }
+        fn observe(&mut self, _batch: &SampleBatch, _view: &mut dyn View) {}
+        fn step(&mut self, _now: Nanos, _view: &mut dyn View, plan: &mut Plan) {
+            self.0 += 1;
+            plan.moves.push(Move { page: PageId(0), to: TierId::FAST });
+        }
+        fn metadata(&self) -> Bytes {
+            Bytes(0)
+        }
+        fn failure(&self) -> Option<String> {
+            (self.0 == 2).then(|| "it has failed".into())
+        }
+    }
+
+    #[test]
+    fn a_policy_that_fails_ends_the_run_and_its_last_plan_is_not_carried_out() {
+        let mut host = Scripted { offers: Signals::NONE, batches: 9, calls: Vec::new() };
+        let error = run(&mut host, &mut Failing(0), |_, _| ()).expect_err("it fails").to_string();
+        assert_eq!(error, "it has failed");
+        assert_eq!(host.calls, ["sample", "advance", "spend", "carry out", "advance"]);
     }
 
     #[test]

@@ -24,7 +24,8 @@ pub trait View {
     /// Returns the tier's free pages.
     fn free(&self, tier: TierId) -> Pages;
 
-    /// Returns one more than the largest page there can be: the length of an array indexed by page.
+    /// Returns one more than the largest page so far: the length of an array indexed by page. It grows while
+    /// a program runs live, and so do the pages of samples and faults.
     fn pages(&self) -> usize;
 
     /// Returns the page's tier; `None` while it is not mapped.

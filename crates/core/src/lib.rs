@@ -4,6 +4,8 @@
 //! virtual machine or a live process. Both meet only here, so the same policy source runs on every host.
 //! Nothing in this crate performs I/O, reads a clock or starts a thread.
 //!
+//! Without the feature `host` it holds what policies use, and depends on no other crate.
+//!
 //! ```
 //! use isotherm_core::*;
 //!
@@ -29,13 +31,18 @@
 
 mod access;
 mod batch;
+#[cfg(feature = "host")]
 pub mod cache;
 mod device;
+#[cfg(feature = "host")]
 mod engine;
 mod histogram;
 mod host;
+#[cfg(feature = "host")]
 pub mod live_result;
+#[cfg(feature = "host")]
 pub mod manifest;
+#[cfg(feature = "host")]
 pub mod names;
 pub mod parameters;
 mod plan;
@@ -46,10 +53,11 @@ mod units;
 pub use access::{Counters, HintFault, MAX_TIERS, Operation, PageId, PageSize, Sample, TierCounters, TierId};
 pub use batch::{SampleBatch, Spent};
 pub use device::{DeviceReading, DeviceReport, DeviceRequest, DeviceTraffic};
+#[cfg(feature = "host")]
 pub use engine::{EngineError, EngineStatistics, run};
 pub use histogram::{Bin, Histogram};
 pub use host::{Host, View};
 pub use plan::{Copying, Move, MoveStatus, Outcome, Plan, Reclaim, Work};
-pub use policy::{Allocation, Gauge, MigrationContext, Policy, Record};
+pub use policy::{Allocation, Gauge, MigrationContext, Policy, Record, Setup};
 pub use signals::{Sampling, SamplingRate, SamplingScope, Signal, Signals};
 pub use units::{Bytes, Cycles, Nanos, Pages, ParseUnitError, parse_count, parse_number, parse_share};

@@ -4,6 +4,7 @@ use crate::{DeviceRequest, Nanos, PageId, Pages, Sampling, TierId};
 
 /// One page to move.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(C)]
 pub struct Move {
     /// The page.
     pub page: PageId,
@@ -13,6 +14,7 @@ pub struct Move {
 
 /// A request to the host's own LRU: make room on a tier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(C)]
 pub struct Reclaim {
     /// The tier to take pages from; they go to the next slower one.
     pub from: TierId,
@@ -34,6 +36,7 @@ pub enum Copying {
 
 /// The cost of the policy's own computation, in units that the host turns into time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[repr(C)]
 pub struct Work {
     /// Random cache lines of metadata touched.
     pub touches: u64,
@@ -99,6 +102,7 @@ impl Plan {
 
 /// The result of a move, with the kernel's error if there was one (`move_pages(2)`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
 pub enum MoveStatus {
     /// The page is where it was asked to be, moved by this call.
     Moved,

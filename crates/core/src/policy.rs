@@ -1,9 +1,10 @@
 //! The interface of a tiering policy.
 
-use crate::{Bytes, Nanos, Outcome, Plan, SampleBatch, Sampling, Signals, View};
+use crate::{Bytes, Nanos, Outcome, PageSize, Pages, Plan, SampleBatch, Sampling, Signals, View};
 
 /// The place for new pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[repr(u8)]
 pub enum Allocation {
     /// The fastest tier with room above its watermark: Linux' default.
     #[default]
@@ -15,6 +16,7 @@ pub enum Allocation {
 /// The content of a sample's record, which decides whether the processor can write it without the kernel. At
 /// a fixed period it then buffers many of them for one interrupt; in frequency mode each takes its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[repr(u8)]
 pub enum Record {
     /// Facts that the processor knows: address, source, latency, its own time.
     #[default]
@@ -25,6 +27,7 @@ pub enum Record {
 
 /// The threads whose time scanning page tables, arming pages and moving them takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[repr(u8)]
 pub enum MigrationContext {
     /// A thread of the tiering system, which takes its samples too: they wait while it moves pages.
     #[default]
@@ -34,6 +37,34 @@ pub enum MigrationContext {
     /// The program's own threads, in their page faults and in task work, as with NUMA balancing. Reclaim and
     /// [`crate::Copying::Transactional`] moves remain a kernel thread's.
     Faulting,
+}
+
+/// The run that a policy is built for.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub struct Setup {
+    /// One more than the largest page so far, as [`View::pages`], which may grow.
+    pub pages: usize,
+    /// The fast tier's capacity in pages of `page_size`.
+    pub fast: Pages,
+    /// The page size of the run.
+    pub page_size: PageSize,
+    /// The number of tiers; at least 1.
+    pub tiers: usize,
+    /// Seed of all random choices.
+    pub seed: u64,
+}
+
+impl Setup {
+    /// Returns the pages in a share of the fast tier, rounded up.
+    pub fn share(&self, share: f64) -> u64 {
+        (self.fast.0 as f64 * share).ceil() as u64
+    }
+
+    /// Returns the whole pages in a size.
+    pub fn pages_in(&self, size: Bytes) -> u64 {
+        size.0 >> self.page_size.shift()
+    }
 }
 
 /// A number that a policy shows over time, such as its hot threshold.
@@ -86,5 +117,11 @@ pub trait Policy: Send {
     /// Appends numbers worth showing over time.
     fn gauges(&self, gauges: &mut Vec<Gauge>) {
         let _ = gauges;
+    }
+
+    /// Returns why it cannot go on; the engine then ends the run. Only a policy in a library can fail: its
+    /// code is not ours.
+    fn failure(&self) -> Option<String> {
+        None
     }
 }

@@ -71,6 +71,16 @@ impl Signals {
         self.0 & (1 << signal as u32) != 0
     }
 
+    /// Returns the set as bits: signal `n` of [`Signal::ALL`] is bit `n`.
+    pub const fn bits(self) -> u32 {
+        self.0
+    }
+
+    /// Returns the set of these bits; `None` if one of them is no signal.
+    pub const fn from_bits(bits: u32) -> Option<Self> {
+        if bits >> Signal::ALL.len() == 0 { Some(Self(bits)) } else { None }
+    }
+
     /// Returns the signals of this set that `offered` lacks.
     pub fn missing(self, offered: Self) -> impl Iterator<Item = Signal> {
         Signal::ALL.into_iter().filter(move |&signal| self.has(signal) && !offered.has(signal))
@@ -90,6 +100,7 @@ pub enum SamplingRate {
 
 /// The events that sample the tiers: one for all, or one for each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
 pub enum SamplingScope {
     /// One event counts misses of every tier: a tier's samples are in proportion to its accesses.
     AllTiers,
@@ -154,5 +165,19 @@ impl Sampling {
     #[must_use]
     pub const fn within(self, budget: crate::Nanos) -> Self {
         Self { budget: Some(budget), ..self }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_set_passes_as_bits_and_bits_that_are_no_signal_are_none() {
+        let all = Signal::ALL.into_iter().fold(Signals::NONE, Signals::with);
+        for set in [Signals::NONE, Signals::NONE.with(Signal::HintFaults), all] {
+            assert_eq!(Signals::from_bits(set.bits()), Some(set));
+        }
+        assert_eq!(Signals::from_bits(all.bits() + 1), None);
     }
 }

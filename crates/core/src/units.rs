@@ -1,15 +1,16 @@
 //! Units: nanoseconds, bytes, pages and cycles, and their text forms.
 
+use std::error::Error;
 use std::fmt;
 use std::iter::Sum;
 use std::ops::{Add, AddAssign, Sub};
 use std::str::FromStr;
 
+#[cfg(feature = "host")]
 use serde::{Deserialize, Serialize};
 
 /// An error for a text that is not a quantity of the expected unit.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("'{text}' is not {expected}")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ParseUnitError {
     /// The text.
     pub text: String,
@@ -17,11 +18,20 @@ pub struct ParseUnitError {
     pub expected: &'static str,
 }
 
+impl fmt::Display for ParseUnitError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "'{}' is not {}", self.text, self.expected)
+    }
+}
+
+impl Error for ParseUnitError {}
+
 macro_rules! units {
     ($($(#[$doc:meta])* $name:ident),*) => {$(
         $(#[$doc])*
-        #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-        #[serde(transparent)]
+        #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[cfg_attr(feature = "host", derive(Serialize, Deserialize), serde(transparent))]
+        #[repr(transparent)]
         pub struct $name(pub u64);
 
         impl Add for $name {

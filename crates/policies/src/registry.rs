@@ -1,18 +1,16 @@
-//! The table of every policy and bound: help, documentation and construction derive from it.
-//!
-//! A new policy is its own file, one entry here and its import; `make docs` writes the documents' tables.
+//! The form of the table of every policy and bound, and the search in it. The table itself, of which help,
+//! documentation and construction derive, is the list at the crate's root.
 
 use std::fmt;
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
 
+use isotherm_core::manifest::Fingerprint;
 use isotherm_core::parameters::{Parameters, Preset, Spec};
 use isotherm_core::{Policy, names};
 
-use crate::replacement::adapter::Tiered;
-pub use crate::setup::{Build, BuildError, Setup};
-use crate::{
-    alto, colloid, first_touch, freqtier, hemem, hybridtier, isotherm, jenga, lru, memtis, multi_clock, nbt,
-    neomem, nomad, pact, pmu_sampling, pte_scan, replacement, tpp,
-};
+use crate::ALL;
+pub use crate::build::{Build, BuildError};
 
 /// A limit that the simulator computes: no policy, as it knows the future or has other tiers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -91,12 +89,21 @@ impl fmt::Display for Hosts {
 }
 
 /// The implementation behind an entry.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub enum Kind {
     /// A policy, which runs on every host.
     Policy(Build),
     /// A bound, which only the simulator computes.
     Bound(Bound),
+}
+
+impl fmt::Debug for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Policy(_) => f.write_str("Policy"),
+            Self::Bound(bound) => bound.fmt(f),
+        }
+    }
 }
 
 /// One policy or bound.
@@ -120,6 +127,17 @@ pub struct Entry {
     pub calibrated: Option<&'static str>,
     /// One or two sentences: what it does.
     pub help: &'static str,
+    /// The library that it was loaded from; `None` for those of this crate.
+    pub library: Option<Library>,
+}
+
+/// The file that a policy was loaded from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Library {
+    /// Its path, absolute and without links.
+    pub path: PathBuf,
+    /// Its fingerprint when it was loaded.
+    pub fingerprint: Fingerprint,
 }
 
 impl Entry {
@@ -131,12 +149,34 @@ impl Entry {
         build: Build,
     ) -> Self {
         let (hosts, kind) = (Hosts::SIMULATOR, Kind::Policy(build));
-        Self { name, title, paper: "", hosts, kind, specs, presets: &[], calibrated: None, help: "" }
+        Self {
+            name,
+            title,
+            paper: "",
+            hosts,
+            kind,
+            specs,
+            presets: &[],
+            calibrated: None,
+            help: "",
+            library: None,
+        }
     }
 
-    const fn bound(bound: Bound, title: &'static str, paper: &'static str) -> Self {
+    pub(crate) const fn bound(bound: Bound, title: &'static str, paper: &'static str) -> Self {
         let (name, hosts, kind) = (bound.name(), Hosts::SIMULATOR, Kind::Bound(bound));
-        Self { name, title, paper, hosts, kind, specs: &[], presets: &[], calibrated: None, help: "" }
+        Self {
+            name,
+            title,
+            paper,
+            hosts,
+            kind,
+            specs: &[],
+            presets: &[],
+            calibrated: None,
+            help: "",
+            library: None,
+        }
     }
 
     /// Sets where it was published.
@@ -153,17 +193,17 @@ impl Entry {
         self
     }
 
-    const fn presets(mut self, presets: &'static [Preset]) -> Self {
+    pub(crate) const fn presets(mut self, presets: &'static [Preset]) -> Self {
         self.presets = presets;
         self
     }
 
-    const fn calibrated(mut self, parameter: &'static str) -> Self {
+    pub(crate) const fn calibrated(mut self, parameter: &'static str) -> Self {
         self.calibrated = Some(parameter);
         self
     }
 
-    const fn proved_on(mut self, hosts: Hosts) -> Self {
+    pub(crate) const fn proved_on(mut self, hosts: Hosts) -> Self {
         self.hosts = self.hosts.and(hosts);
         self
     }
@@ -174,18 +214,41 @@ impl Entry {
     }
 }
 
-fn boxed(policy: impl Policy + 'static) -> Result<Box<dyn Policy>, BuildError> {
+pub(crate) fn boxed(policy: impl Policy + 'static) -> Result<Box<dyn Policy>, BuildError> {
     Ok(Box::new(policy))
 }
 
+/// Declares the modules of policies and, from their entries, the table [`ALL`], with the bounds behind them.
+macro_rules! policies {
+    ($($vis:vis mod $module:ident: $($entry:expr),+;)*) => {
+        $($vis mod $module;)*
+
+        /// Every policy and bound, in the order in which they are listed.
+        pub static ALL: &[Entry] = &[
+            $($($entry,)+)*
+            Entry::bound(Bound::AllFast, "All fast", "bound")
+                .help("Everything in a fast tier that is large enough: what slowdown is measured against."),
+            Entry::bound(Bound::AllSlow, "All slow", "bound").help("Everything in the slowest tier."),
+            Entry::bound(Bound::Oracle, "Interval oracle", "bound")
+                .help("The best placement of each interval, known in advance and moved for free."),
+            Entry::bound(Bound::PayingOracle, "Paying oracle", "bound, which a policy can beat").help(
+                "Knows each interval's accesses in advance, and moves what pays for the move at its full cost.",
+            ),
+            Entry::bound(Bound::Belady, "Belady's MIN with bypass", "Belady 1966; bound")
+                .help("The most hits that any placement can have, moving a page at each access."),
+        ];
+    };
+}
+
+/// Writes the entry of a policy whose `new` takes its parameters and the run.
 macro_rules! entry {
     ($name:literal, $title:literal, fallible $policy:ty, $settings:ty) => {
-        Entry::policy($name, $title, <$settings>::SPECS, |p, s| {
+        Entry::policy($name, $title, <$settings>::SPECS, &|p, s| {
             boxed(<$policy>::new(p, s).map_err(|source| BuildError::Filter { policy: $name, source })?)
         })
     };
     ($name:literal, $title:literal, $policy:ty, $settings:ty) => {
-        Entry::policy($name, $title, <$settings>::SPECS, |p, s| boxed(<$policy>::new(p, s)))
+        Entry::policy($name, $title, <$settings>::SPECS, &|p, s| boxed(<$policy>::new(p, s)))
     };
 }
 
@@ -193,149 +256,6 @@ macro_rules! entry {
 pub const DEFAULT: &str = "hybridtier";
 /// The policy without tiering, against which others are compared.
 pub const BASELINE: &str = "first-touch";
-
-/// Every policy and bound, in the order in which they are listed.
-pub static ALL: &[Entry] = &[
-    Entry::policy("first-touch", "First touch", &[], |_, _| boxed(first_touch::FirstTouch))
-        .paper("Linux' default placement")
-        .help("Pages stay where they were allocated: in the fast tier while it has room.")
-        .proved_on(Hosts::LIVE),
-    Entry::policy("isotherm", "Isotherm", &[], |p, s| boxed(isotherm::Isotherm::new(p, s)))
-        .paper("ours: docs/papers/isotherm.md")
-        .help(
-            "Moves a page only when what it will save exceeds the measured cost, keeps books of both, and \
-             samples and moves no more than its proved savings pay for. It has no parameters.",
-        ),
-    entry!("lru", "LRU", lru::Lru, lru::Settings)
-        .paper("textbook; here over sampled accesses")
-        .help("Promotes every sampled page and demotes the least recently sampled ones.")
-        .proved_on(Hosts::LAB),
-    entry!("arc", "ARC", Tiered<replacement::Arc>, replacement::settings::Settings)
-        .paper("Megiddo and Modha, FAST 2003; over sampled accesses as in HybridTier 5.2")
-        .help(
-            "Keeps what its recency and frequency lists hold in the fast tier, and shifts the border between \
-             them by hits on pages it remembers having demoted.",
-        ),
-    entry!("twoq", "2Q", Tiered<replacement::TwoQ>, replacement::settings::TwoQSettings)
-        .paper("Johnson and Shasha, VLDB 1994; over sampled accesses as in HybridTier 5.2")
-        .help(
-            "Promotes every sampled page into a queue of newcomers, and keeps those that are sampled again \
-             after they left it.",
-        ),
-    entry!("freqtier", "FreqTier", fallible freqtier::FreqTier, freqtier::Settings)
-        .paper("FreqTier: frequency-based memory tiering for CXL (counting Bloom filter, userspace)")
-        .help(
-            "Counts sampled accesses in a counting Bloom filter, promotes pages above a hot threshold that \
-             follows the distribution, and stops sampling while the hit ratio is stable.",
-        )
-        .proved_on(Hosts::LAB),
-    entry!("hybridtier", "HybridTier", fallible hybridtier::HybridTier, hybridtier::Settings)
-        .paper("HybridTier: an Adaptive and Lightweight CXL-Memory Tiering System (ASPLOS 2025)")
-        .help(
-            "Counts sampled accesses in two counting Bloom filters, one for the long term and one for the \
-             last seconds: promotes what either calls hot, demotes what neither does, the rest after a \
-             second look.",
-        )
-        .presets(hybridtier::PRESETS)
-        .proved_on(Hosts::LAB)
-        .proved_on(Hosts::LIVE),
-    entry!("memtis", "Memtis", memtis::Memtis, memtis::Settings)
-        .paper("Memtis, SOSP 2023 (in-kernel, access histogram)")
-        .help(
-            "Counts sampled accesses of each page exactly, fits a hot threshold to the fast tier by a \
-             histogram of powers of two, halves counts every 2 M samples and samples as densely as 3 % of a \
-             core allow.",
-        ),
-    entry!("memtis-qc", "Memtis-QC", memtis::Memtis, memtis::QuickSettings)
-        .paper("Memtis as Jenga compares it, section 5")
-        .help("Memtis with quick cooling: counts are halved every 120,000 samples."),
-    entry!("jenga", "Jenga", jenga::Jenga, jenga::Settings)
-        .paper("Jenga, SOSP 2025, section 5 (in-kernel, smooth hotness tracking)")
-        .help(
-            "Memtis' histogram and thresholds over counts that decay a little at every access, so that they \
-             adapt as quickly as with quick cooling and pages that stay hot stay in their bin.",
-        ),
-    entry!("hemem", "HeMem", hemem::Hemem, hemem::Settings)
-        .paper("HeMem, SOSP 2021 (userspace library, fixed thresholds)")
-        .help(
-            "Promotes pages with four sampled reads or writes in turn against cold ones; halves counts when \
-             one page reaches a threshold.",
-        ),
-    entry!("pmu-sampling", "PMU sampling", pmu_sampling::PmuSampling, pmu_sampling::Settings)
-        .paper("the baseline PEBS of NeoMem, sections II-C and VI")
-        .help("Promotes sampled slow pages within a quota; the kernel's LRU demotes."),
-    entry!("nbt", "NUMA balancing tiering", nbt::Nbt, nbt::Settings)
-        .paper("Linux 6.2, kernel.numa_balancing = 2 (AutoNUMA, NBT)")
-        .help(
-            "Promotes slow pages that fault soon after they were made to; the hot threshold follows a rate \
-             limit, and the kernel's reclaim demotes.",
-        )
-        .presets(nbt::PRESETS),
-    entry!("tpp", "TPP", tpp::Tpp, tpp::Settings).paper("Maruf et al., ASPLOS 2023").help(
-        "Promotes a slow page at its second hint fault; the kernel's reclaim keeps room ahead of \
-             allocation.",
-    ),
-    entry!("neomem", "NeoMem", neomem::NeoMem, neomem::Settings)
-        .paper("Zhou et al., MICRO 2024")
-        .help(
-            "Promotes what a profiling device in the slow memory finds hot, above a quantile of the device's \
-             histogram that follows bandwidth, ping-pong, error bound and quota.",
-        )
-        .proved_on(Hosts::LAB),
-    entry!("pte-scan", "PTE-scan", pte_scan::PteScan, pte_scan::Settings)
-        .paper("baseline of NeoMem, MICRO 2024")
-        .help(
-            "Promotes pages that were accessed in several page-table scans in a row, within a quota; the \
-             kernel's reclaim demotes.",
-        ),
-    entry!("nomad", "Nomad", nomad::Nomad, nomad::Settings).paper("Xiang et al., OSDI 2024").help(
-        "TPP's detection, with promotions by a kernel thread that copies pages while they stay mapped \
-             and keeps the slow copy as a shadow.",
-    ),
-    entry!("colloid", "Colloid", colloid::Colloid, colloid::Settings)
-        .paper("Vuppalapati and Agarwal, SOSP 2024, on NUMA balancing")
-        .help(
-            "Promotes hot pages while the fast tier's loaded latency is below the slow one's, else demotes \
-             them, until the two are equal.",
-        ),
-    entry!("alto", "Alto", alto::Alto, alto::Settings).paper("Liu et al., OSDI 2025, on Colloid").help(
-        "Colloid that promotes the fewer of its pages the better loads overlap (amortised off-core \
-             latency).",
-    ),
-    Entry::bound(
-        Bound::Soar,
-        "Soar",
-        "Liu et al., OSDI 2025; computed by the simulator, as it needs a profile run",
-    )
-    .help(
-        "Whole objects placed at allocation by what a profile of the same run says of their loads' cost; \
-             nothing moves.",
-    ),
-    entry!("multi-clock", "MULTI-CLOCK", multi_clock::MultiClock, multi_clock::Settings)
-        .paper("Maruf et al., HPCA 2022")
-        .help(
-            "Scans accessed bits; a page climbs from the inactive to the active to the promote list, and \
-             unreferenced inactive pages are demoted.",
-        ),
-    entry!("pact", "PACT", pact::Pact, pact::Settings)
-        .paper("PACT, ASPLOS 2026 (stalls of each page from four counters)")
-        .help(
-            "Shares the slow tier's stalls out among sampled pages by Equation 1, promotes what reaches the \
-             last of 20 adaptive bins, and has the kernel demote as much.",
-        )
-        .calibrated("k")
-        .proved_on(Hosts::LIVE),
-    Entry::bound(Bound::AllFast, "All fast", "bound")
-        .help("Everything in a fast tier that is large enough: what slowdown is measured against."),
-    Entry::bound(Bound::AllSlow, "All slow", "bound").help("Everything in the slowest tier."),
-    Entry::bound(Bound::Oracle, "Interval oracle", "bound")
-        .help("The best placement of each interval, known in advance and moved for free."),
-    Entry::bound(Bound::PayingOracle, "Paying oracle", "bound, which a policy can beat").help(
-        "Knows each interval's accesses in advance, and moves what pays for the move at its full cost.",
-    ),
-    Entry::bound(Bound::Belady, "Belady's MIN with bypass", "Belady 1966; bound")
-        .help("The most hits that any placement can have, moving a page at each access."),
-];
 
 /// A name that no entry has.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -355,19 +275,42 @@ pub fn bounds() -> impl Iterator<Item = (&'static Entry, Bound)> {
     })
 }
 
-/// Returns the entry of that name. Fails if no entry has it.
+/// The entries of policies that were loaded from libraries.
+static LOADED: Mutex<Vec<&'static Entry>> = Mutex::new(Vec::new());
+
+fn loaded() -> Vec<&'static Entry> {
+    LOADED.lock().unwrap_or_else(PoisonError::into_inner).clone()
+}
+
+/// Adds the entry of a policy that was loaded from a library, for the rest of the process.
+///
+/// # Errors
+/// If another entry has its name: that entry.
+pub fn add(entry: Entry) -> Result<&'static Entry, &'static Entry> {
+    if let Ok(taken) = find(entry.name) {
+        return Err(taken);
+    }
+    let entry = Box::leak(Box::new(entry));
+    LOADED.lock().unwrap_or_else(PoisonError::into_inner).push(entry);
+    Ok(entry)
+}
+
+/// Returns the entry of that name, loaded ones included. Fails if no entry has it.
 pub fn find(name: &str) -> Result<&'static Entry, UnknownPolicy> {
-    let found = ALL.iter().find(|entry| entry.name == name);
+    let all = || ALL.iter().chain(loaded());
+    let found = all().find(|entry| entry.name == name);
     found.ok_or_else(|| UnknownPolicy {
         name: name.into(),
-        advice: names::advice(name, ALL.iter().map(|entry| entry.name)),
+        advice: names::advice(name, all().map(|entry| entry.name)),
     })
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use isotherm_core::parameters::PRESET_KEY;
-    use isotherm_core::{PageSize, Pages};
+    use isotherm_core::{PageSize, Pages, Setup};
 
     use super::*;
 
@@ -382,40 +325,21 @@ mod tests {
     }
 
     #[test]
-    fn the_stable_names_are_all_there_once_and_in_kebab_case() {
-        let mut names: Vec<_> = ALL.iter().map(|entry| entry.name).collect();
-        names.sort_unstable();
-        let expected = [
-            "all-fast",
-            "all-slow",
-            "alto",
-            "arc",
-            "belady",
-            "colloid",
-            "first-touch",
-            "freqtier",
-            "hemem",
-            "hybridtier",
-            "isotherm",
-            "jenga",
-            "lru",
-            "memtis",
-            "memtis-qc",
-            "multi-clock",
-            "nbt",
-            "neomem",
-            "nomad",
-            "oracle",
-            "pact",
-            "paying-oracle",
-            "pmu-sampling",
-            "pte-scan",
-            "soar",
-            "tpp",
-            "twoq",
-        ];
-        assert_eq!(names, expected);
+    fn every_name_is_there_once_and_in_kebab_case() {
+        let names: BTreeSet<_> = ALL.iter().map(|entry| entry.name).collect();
+        assert_eq!(names.len(), ALL.len(), "a name twice");
         assert!(names.iter().all(|name| name.chars().all(|c| c.is_ascii_lowercase() || c == '-')));
+    }
+
+    #[test]
+    fn a_loaded_policy_is_found_by_its_name_unless_the_name_is_taken() {
+        let entry = |name| Entry::policy(name, "Loaded", &[], &|_, _| boxed(crate::first_touch::FirstTouch));
+        assert_eq!(add(entry("lru")).expect_err("taken").title, "LRU");
+        assert_eq!(add(entry("loaded-by-a-test")).expect("free").title, "Loaded");
+        assert_eq!(find("loaded-by-a-test").expect("it was added").title, "Loaded");
+        assert!(find("loaded-by-a-tst").expect_err("misspelt").advice.contains("loaded-by-a-test"));
+        assert!(add(entry("loaded-by-a-test")).is_err(), "taken by the one before");
+        assert!(ALL.iter().all(|entry| entry.name != "loaded-by-a-test"));
     }
 
     #[test]

@@ -12,9 +12,10 @@ const PAGES: u32 = 4096;
 const SOURCE: &str = include_str!("../../../docs/guide/examples/twice.rs");
 const DOCUMENT: &str = include_str!("../../../docs/guide/adding-a-policy.md");
 
-static TWICE: Entry = Entry::policy("twice", "Twice", twice::Settings::SPECS, twice::build)
-    .paper("an example")
-    .help("Promotes pages that were sampled twice within a window.");
+static TWICE: Entry =
+    Entry::policy("twice", "Twice", twice::Settings::SPECS, &|p, s| Ok(Box::new(twice::Twice::new(p, s))))
+        .paper("an example")
+        .help("Promotes pages that were sampled twice within a window.");
 
 #[test]
 fn the_document_shows_the_example_as_it_is_and_it_is_short() {

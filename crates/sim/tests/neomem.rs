@@ -64,7 +64,7 @@ fn build(parameters: &Parameters, setup: &Setup) -> Result<Box<dyn Policy>, Buil
     Ok(Box::new(Watched { policy: build(parameters, setup)?, reported: Vec::new() }))
 }
 
-static WATCHED: Entry = Entry::policy("neomem", "NeoMem, watched", &[], build);
+static WATCHED: Entry = Entry::policy("neomem", "NeoMem, watched", &[], &build);
 
 /// Returns the share of the slow hot pages that the device reported within the first clear interval, and the
 /// share of its reports that are hot.

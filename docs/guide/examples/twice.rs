@@ -3,9 +3,8 @@
 use isotherm_core::parameters::Parameters;
 use isotherm_core::{
     Bytes, Move, Nanos, PageId, Pages, Plan, Policy, Reclaim, SampleBatch, Sampling, SamplingRate,
-    SamplingScope, Signal, Signals, TierId, View, parameters,
+    SamplingScope, Setup, Signal, Signals, TierId, View, parameters,
 };
-use isotherm_policies::{BuildError, Setup};
 
 parameters! {
     /// The parameters of "Twice".
@@ -15,11 +14,13 @@ parameters! {
     }
 }
 
-struct Twice { seen: Vec<bool>, hot: Vec<PageId>, window: Nanos, window_end: Nanos }
+pub(crate) struct Twice { seen: Vec<bool>, hot: Vec<PageId>, window: Nanos, window_end: Nanos }
 
-pub(crate) fn build(parameters: &Parameters, setup: &Setup) -> Result<Box<dyn Policy>, BuildError> {
-    let window = Settings::read(parameters).window;
-    Ok(Box::new(Twice { seen: vec![false; setup.pages], hot: Vec::new(), window, window_end: window }))
+impl Twice {
+    pub(crate) fn new(parameters: &Parameters, setup: &Setup) -> Self {
+        let window = Settings::read(parameters).window;
+        Self { seen: vec![false; setup.pages], hot: Vec::new(), window, window_end: window }
+    }
 }
 
 impl Policy for Twice {
@@ -34,6 +35,8 @@ impl Policy for Twice {
     }
 
     fn observe(&mut self, batch: &SampleBatch, view: &mut dyn View) {
+        // A live program's memory grows after the policy was built.
+        self.seen.resize(view.pages().max(self.seen.len()), false);
         for page in batch.samples.iter().map(|sample| sample.page) {
             let again = std::mem::replace(&mut self.seen[page.index()], true);
             self.hot.extend((again && view.tier_of(page) > Some(TierId::FAST)).then_some(page));

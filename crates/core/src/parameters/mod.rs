@@ -43,8 +43,10 @@
 mod preset;
 mod typed;
 
+use std::error::Error;
 use std::fmt;
 
+#[cfg(feature = "host")]
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use crate::units::{parse_count, parse_number};
@@ -127,6 +129,7 @@ impl fmt::Display for Value {
     }
 }
 
+#[cfg(feature = "host")]
 impl Serialize for Value {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
@@ -141,10 +144,9 @@ impl Serialize for Value {
 }
 
 /// An error for an unknown parameter or a value out of its range.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ParameterError {
     /// No parameter has that name.
-    #[error("{group} has no parameter '{key}'; it has {known}")]
     Unknown {
         /// Policy or workload.
         group: String,
@@ -154,7 +156,6 @@ pub enum ParameterError {
         known: String,
     },
     /// The text is not a valid value of the parameter.
-    #[error("{group}.{key}: '{text}' is not {expected}")]
     Invalid {
         /// Policy or workload.
         group: String,
@@ -166,6 +167,21 @@ pub enum ParameterError {
         expected: String,
     },
 }
+
+impl fmt::Display for ParameterError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unknown { group, key, known } => {
+                write!(f, "{group} has no parameter '{key}'; it has {known}")
+            }
+            Self::Invalid { group, key, text, expected } => {
+                write!(f, "{group}.{key}: '{text}' is not {expected}")
+            }
+        }
+    }
+}
+
+impl Error for ParameterError {}
 
 impl Spec {
     /// Describes the values that are valid, for an error or help text.
@@ -245,6 +261,20 @@ impl Parameters {
     /// Panics if a default is not valid: a mistake in the table, which any test finds.
     pub fn new(group: &str, specs: &'static [Spec]) -> Self {
         Self::with_presets(group, specs, &[])
+    }
+
+    /// Returns every parameter at the value that another copy of this program has for it, in the order of
+    /// `specs`; `None` if there are more or fewer values than parameters.
+    pub fn with_values(group: &str, specs: &'static [Spec], values: Vec<Value>) -> Option<Self> {
+        let set = vec![true; values.len()];
+        let specs: Vec<&'static Spec> = specs.iter().collect();
+        (specs.len() == values.len()).then(|| Self {
+            group: group.into(),
+            specs,
+            values,
+            set,
+            ..Self::default()
+        })
     }
 
     /// Returns their policy or workload.
@@ -331,6 +361,7 @@ impl Parameters {
 }
 
 /// An object `name: value`, in the table's order, behind the preset where there are presets.
+#[cfg(feature = "host")]
 impl Serialize for Parameters {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let preset = self.preset();
