@@ -11,6 +11,7 @@ mod input;
 mod libraries;
 mod memory;
 mod output;
+mod policies;
 mod progress;
 mod settings;
 
@@ -42,6 +43,7 @@ fn main() -> ExitCode {
         Verb::Doctor(args) => commands::doctor::run(&args),
         Verb::Calibrate(args) => commands::calibrate::run(&args),
         Verb::Score(args) => commands::score::run(&args),
+        Verb::Policy(args) => commands::policy::run(&args.verb),
         Verb::Policies(args) => commands::policies::run(&args),
         Verb::Machines(args) => commands::machines::run(&args),
         Verb::Workloads(args) => commands::workloads::run(&args),

@@ -47,6 +47,8 @@ pub struct Manifest {
     pub kernel: Option<String>,
     /// Fast memory that was free when the program started.
     pub free_dram_bytes: Option<Bytes>,
+    /// Of the libraries that policies were loaded from, by the policies' names.
+    pub policy_libraries: BTreeMap<String, Fingerprint>,
     /// Options in force that no other field of the result tells.
     pub options: BTreeMap<&'static str, String>,
 }

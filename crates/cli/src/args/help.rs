@@ -9,7 +9,7 @@ pub(super) const GROUPS: [(&str, &[&str]); 6] = [
     ("Run", &["run", "attach", "ps", "doctor", "calibrate"]),
     ("Lab", &["lab"]),
     ("Reference", &["policies", "machines", "completions", "man"]),
-    ("Development", &["score"]),
+    ("Development", &["policy", "score"]),
 ];
 
 /// Makes the help list the verbs by task.

@@ -105,8 +105,9 @@ pub(crate) struct GuestArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct LabRunArgs {
-    /// The policy, by `isotherm run` in the guest [default: hybridtier]
-    #[arg(short, long, value_name = "NAME")]
+    /// The policy, by `isotherm run` in the guest: a name, or the library of your own policy
+    /// (path/to/lib.so) [default: hybridtier]
+    #[arg(short, long, value_name = "NAME|FILE")]
     pub(crate) policy: Option<String>,
     /// The kernel's tiering instead of a policy: none, demotion, numab or damon; append -lru for the
     /// classical LRU
@@ -124,7 +125,7 @@ pub(crate) struct LabRunArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct LabCompareArgs {
-    /// Policies, separated by commas
+    /// Policies, separated by commas: names, or libraries of your own policies (path/to/lib.so)
     #[arg(short, long, visible_alias = "policy", value_name = "LIST", value_delimiter = ',')]
     pub(crate) policies: Vec<String>,
     /// Kernel tierings, separated by commas

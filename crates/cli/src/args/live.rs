@@ -12,8 +12,8 @@ use super::common::{DEFAULT_MACHINE, DEFAULT_POLICY, PageSizeArg};
 /// Options of live tiering, shared by `run` and `attach`.
 #[derive(Debug, Args)]
 pub(crate) struct LiveArgs {
-    /// The policy
-    #[arg(short, long, value_name = "NAME", default_value = DEFAULT_POLICY)]
+    /// The policy: a name, or the library of your own policy (path/to/lib.so)
+    #[arg(short, long, value_name = "NAME|FILE", default_value = DEFAULT_POLICY)]
     pub(crate) policy: String,
     /// Limit of fast memory: bytes (K, M, G), a fast:slow ratio or a percentage of the mapped memory
     /// [default: the whole fast tier; 1:3 in shadow mode]

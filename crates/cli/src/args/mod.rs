@@ -65,6 +65,8 @@ pub(crate) enum Verb {
     Calibrate(CalibrateArgs),
     /// Reproduce the papers' comparisons and list their figures beside Isotherm's
     Score(ScoreArgs),
+    /// Begin a policy of your own, outside of Isotherm's source
+    Policy(PolicyArgs),
     /// List the policies, or explain one with its parameters
     Policies(NameArgs),
     /// List the machine profiles, or show one with the source of each number
@@ -250,7 +252,8 @@ pub(crate) struct SimulateArgs {
     pub(crate) replay: ReplayArgs,
     #[command(flatten)]
     pub(crate) length: LengthArgs,
-    /// Policies and bounds, separated by commas, or `all`
+    /// Policies and bounds, separated by commas, or `all`: names, or libraries of your own policies
+    /// (path/to/lib.so)
     #[arg(short, long, value_name = "LIST", default_value = "all", value_delimiter = ',')]
     pub(crate) policy: Vec<String>,
     /// Sizes of the fast tier, separated by commas: fast:slow ratios, percentages of the footprint, or bytes
@@ -269,7 +272,8 @@ pub(crate) struct SizeArgs {
     pub(crate) replay: ReplayArgs,
     #[command(flatten)]
     pub(crate) length: LengthArgs,
-    /// Policies and bounds, separated by commas, or `all` [default: a selection of both]
+    /// Policies and bounds, separated by commas, or `all`: names, or libraries of your own policies
+    /// (path/to/lib.so) [default: a selection of both]
     #[arg(short, long, value_name = "LIST", value_delimiter = ',')]
     pub(crate) policy: Vec<String>,
     /// Slowdown allowed against all memory fast: a percentage or a number, such as 5% or 0.05
@@ -470,6 +474,21 @@ pub(crate) struct ConvertArgs {
     pub(crate) output: PathBuf,
     #[command(flatten)]
     pub(crate) cache: CacheArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PolicyArgs {
+    #[command(subcommand)]
+    pub(crate) verb: PolicyVerb,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum PolicyVerb {
+    /// Make a crate with an example policy, which builds in seconds to a library for `--policy`
+    New {
+        /// Name of the policy and of the crate's folder, such as hot-twice
+        name: String,
+    },
 }
 
 #[derive(Debug, Args)]

@@ -15,7 +15,7 @@ use crate::commands::machines::load_profile;
 use crate::commands::simulate::parse_scale;
 use crate::failure::Failure;
 use crate::output::{self, say};
-use crate::{fingerprint, libraries, settings};
+use crate::{fingerprint, libraries, policies, settings};
 
 /// Runs a program with its memory tiered. The exit status is the program's.
 pub(crate) fn run(args: RunArgs) -> Result<(), Failure> {
@@ -55,6 +55,7 @@ fn tier(args: &LiveArgs, target: Target) -> Result<(), Failure> {
     let Ended { exit, result } = session.start().map_err(failure)?.run();
     let told = result.map_err(Failure::failed).and_then(|mut result| {
         (result.manifest.binary, result.manifest.input) = (fingerprint::own(), program);
+        result.manifest.policy_libraries = policies::libraries([&result.policy]);
         let told = tell(args, &result, exit.is_some());
         let json = output::write(summary, || isotherm_report::live_json(&result));
         let html = output::write(page, || isotherm_report::live_html(&result));
@@ -92,7 +93,7 @@ fn failure(error: SessionError) -> Failure {
 
 fn config(args: &LiveArgs) -> Result<SessionConfig, Failure> {
     let profile = load_profile(&args.machine)?;
-    let mut policy = PolicyRun::new(isotherm_policies::find(&args.policy).map_err(Failure::usage)?);
+    let mut policy = PolicyRun::new(policies::find(&args.policy)?);
     let mut settings = settings::parse(&args.set)?;
     // `isotherm calibrate` has measured this cost of the second tier.
     let k = profile.tiers.get(1).and_then(|tier| tier.k);

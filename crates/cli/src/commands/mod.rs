@@ -10,6 +10,7 @@ pub(crate) mod live;
 pub(crate) mod machines;
 pub(crate) mod objects;
 pub(crate) mod policies;
+pub(crate) mod policy;
 pub(crate) mod ps;
 pub(crate) mod record;
 pub(crate) mod score;

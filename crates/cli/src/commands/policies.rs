@@ -1,14 +1,15 @@
 //! `isotherm policies [NAME]`.
 
-use isotherm_policies::{ALL, Entry, find};
+use isotherm_policies::{ALL, Entry};
 
 use crate::args::NameArgs;
 use crate::failure::Failure;
 use crate::output::{listing, parameter_table, preset_json, preset_lines, print};
+use crate::policies::find;
 
 pub(crate) fn run(args: &NameArgs) -> Result<(), Failure> {
     match &args.name {
-        Some(name) => explain(find(name).map_err(Failure::usage)?, args.json),
+        Some(name) => explain(find(name)?, args.json),
         None => list(args.json),
     }
 }

@@ -11,7 +11,7 @@ use crate::failure::Failure;
 use crate::input::{self, Demand};
 use crate::memory::Memory;
 use crate::settings::{self, Setting};
-use crate::{fingerprint, output, progress};
+use crate::{fingerprint, output, policies, progress};
 
 pub(crate) fn run(args: &SimulateArgs) -> Result<(), Failure> {
     let length = args.length.length()?;
@@ -42,6 +42,7 @@ pub(crate) fn run(args: &SimulateArgs) -> Result<(), Failure> {
     };
     let mut report = report.map_err(|error| of_input(&loaded.input, &error))?;
     report.manifest.binary = fingerprint::own();
+    report.manifest.policy_libraries = policies::libraries(report.runs.iter().map(|run| &run.policy));
     bar.finish_and_clear();
     output::write(page, || isotherm_report::html(&report))?;
     if args.replay.json {
@@ -70,7 +71,7 @@ pub(crate) fn select_policies(
     for name in names {
         let found: Vec<&'static Entry> = match name.trim() {
             "all" => isotherm_policies::ALL.iter().collect(),
-            name => vec![isotherm_policies::find(name).map_err(Failure::usage)?],
+            name => vec![policies::find(name)?],
         };
         for entry in found {
             if !selected.iter().any(|other| other.name == entry.name) {

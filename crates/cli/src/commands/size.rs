@@ -8,7 +8,7 @@ use crate::args::SizeArgs;
 use crate::commands::machines::load_profile;
 use crate::commands::simulate::{load, of_input, parse_scale, select_policies, set_machine};
 use crate::failure::Failure;
-use crate::{fingerprint, output, progress, settings};
+use crate::{fingerprint, output, policies, progress, settings};
 
 /// Policies without `--policy`: one of each kind that an operator can use, and the bounds.
 const DEFAULT: [&str; 8] =
@@ -48,6 +48,7 @@ pub(crate) fn run(args: &SizeArgs) -> Result<(), Failure> {
     let report = size(&loaded.input, &experiment, &|| bar.inc(1));
     let mut report = report.map_err(|error| of_input(&loaded.input, &error))?;
     report.manifest.binary = fingerprint::own();
+    report.manifest.policy_libraries = policies::libraries(report.policies.iter().map(|sized| &sized.policy));
     bar.finish_and_clear();
     output::write(page, || isotherm_report::size_html(&report, &plan))?;
     if args.replay.json {

@@ -128,6 +128,25 @@ fn a_policy_runs_in_the_guest_and_the_result_has_what_kernel_and_engine_counted(
 }
 
 #[test]
+fn a_policy_of_a_library_runs_in_the_guest_under_its_name() {
+    let Some(lab) = Lab::find() else { return };
+    let library = std::path::Path::new(support::BINARY).with_file_name("examples/libmisbehaving.so");
+    let library = library.to_str().expect("a path in UTF-8");
+    let set = ["--set", "misbehaving.shown=4096", "--start", "slow", "--json"];
+    let options = [&["--machine", "small", "--policy", library][..], &set].concat();
+    let guest = lab.run(&options, &[&target(), "planted", "--size", "16M", "--operations", "1000000"]);
+    assert_eq!(guest.code, Some(0), "{}", guest.err);
+    let result: serde_json::Value = serde_json::from_str(&guest.err).expect("our result");
+    let run = &result["runs"][0];
+    assert_eq!((&run["tiering"], &run["engine"]["policy"]), (&"misbehaving".into(), &"misbehaving".into()));
+    assert_eq!(run["engine"]["parameters"]["shown"], 4096);
+    assert!(run["engine"]["traffic"]["promotions"].as_u64() > Some(0), "{run}");
+    let hash = |manifest: &serde_json::Value| manifest["policy_libraries"]["misbehaving"].clone();
+    assert!(hash(&run["manifest"]).is_string(), "{run}");
+    assert_eq!(hash(&run["manifest"]), hash(&run["engine"]["manifest"]));
+}
+
+#[test]
 fn a_guest_that_fails_or_is_interrupted_is_told_in_one_line_after_its_console() {
     let Some(lab) = Lab::find() else { return };
     let options = ["--machine", "small", "--kernel-tiering", "none"];

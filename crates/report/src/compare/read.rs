@@ -112,7 +112,8 @@ const FOUND: [&str; 3] = ["free DRAM", "scale", "scale of times"];
 const NEAR: f64 = 0.05;
 
 /// Groups of facts, by the places of their maps.
-const GROUPS: [(&str, &[&str]); 3] = [
+const GROUPS: [(&str, &[&str]); 4] = [
+    ("library", &["/manifest/policy_libraries", "/runs/*/manifest/policy_libraries"]),
     ("option", &["/manifest/options", "/runs/*/manifest/options"]),
     ("input", &["/input/parameters"]),
     ("origin", &["/input/provenance"]),

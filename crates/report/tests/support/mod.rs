@@ -122,6 +122,7 @@ pub fn manifest() -> Manifest {
         machine: "a server, 104 threads".into(),
         kernel: Some("6.12.1-amd64".into()),
         free_dram_bytes: Some(Bytes(64 << 30)),
+        policy_libraries: BTreeMap::new(),
         options: [("overhead", "0.02".to_owned())].into(),
     }
 }

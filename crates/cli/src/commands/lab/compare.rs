@@ -17,6 +17,7 @@ use super::plan::{check_settings, engine, job, load_machine};
 use crate::args::lab::LabCompareArgs;
 use crate::failure::Failure;
 use crate::output::{self, say};
+use crate::policies;
 
 /// Runs the verb. Fails if a policy did not run, or the program's output or status differs between runs.
 pub(super) fn run(mut args: LabCompareArgs) -> Result<(), Failure> {
@@ -51,10 +52,12 @@ fn tierings(args: &LabCompareArgs) -> Result<Vec<(String, PolicyRun)>, Failure> 
         let kernel: KernelTiering = name.parse().map_err(|error: LabError| Failure::usage(error))?;
         all.push((kernel.to_string(), PolicyRun::Kernel(kernel)));
     }
-    for policy in &args.policies {
-        all.push((policy.clone(), engine(&args.guest, policy)?));
+    let entries = args.policies.iter().map(|name| policies::find(name)).collect::<Result<Vec<_>, _>>()?;
+    for entry in &entries {
+        all.push((entry.name.into(), engine(&args.guest, entry)?));
     }
-    check_settings(&args.guest, &args.policies)?;
+    let names: Vec<_> = entries.iter().map(|entry| entry.name).collect();
+    check_settings(&args.guest, &names)?;
     if all.is_empty() {
         return Err(Failure::usage("nothing to compare: expected --policies or --kernel"));
     }

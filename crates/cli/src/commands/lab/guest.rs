@@ -19,8 +19,8 @@ use isotherm_live::host::FastLimit;
 use super::plan::job;
 use crate::args::lab::GuestArgs;
 use crate::failure::Failure;
-use crate::fingerprint;
 use crate::output::{self, say};
+use crate::{fingerprint, policies};
 
 /// Exit statuses that are not the program's, as those of `timeout` and `env`.
 const TIME_OVER: u8 = 124;
@@ -46,6 +46,7 @@ pub(super) fn boot(
     let ended = session::run(machine, job, cache, run, options).map_err(|error| failure(&error))?;
     let mut result = LabResult::gather(machine, job, name.into(), cache, run, &ended);
     result.manifest.binary = fingerprint::own();
+    result.manifest.policy_libraries = policies::libraries([name]);
     if let Task::Program(words) = &job.task {
         result.manifest.input = words.first().and_then(|name| fingerprint::of_program(name));
     }

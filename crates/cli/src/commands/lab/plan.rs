@@ -8,6 +8,7 @@ use isotherm_core::{Bytes, PageSize, Signal};
 use isotherm_lab::job::{Counting, Job, PolicyRun, Task};
 use isotherm_lab::machine::Machine;
 use isotherm_live::host::FastLimit;
+use isotherm_policies::Entry;
 
 use super::guest::failure;
 use crate::args::lab::GuestArgs;
@@ -84,15 +85,15 @@ const INSIDE: [(&str, &str); 8] = [
 ];
 
 /// Returns a policy's run in the guest; ignores the settings of other policies.
-pub(super) fn engine(args: &GuestArgs, policy: &str) -> Result<PolicyRun, Failure> {
-    let entry = isotherm_policies::find(policy).map_err(Failure::usage)?;
+pub(super) fn engine(args: &GuestArgs, entry: &'static Entry) -> Result<PolicyRun, Failure> {
     let all = settings::parse(&args.set)?;
     let mut left = all.clone();
     let mut run = isotherm_live::policy_run::PolicyRun::new(entry);
     settings::apply(&mut left, &mut run.parameters)?;
     let needs = run.needs().map_err(Failure::usage)?;
     let demotion = needs.has(Signal::KernelReclaim);
-    let options = options(args, policy, all.iter().filter(|setting| !left.contains(setting)));
+    let options =
+        options(args, policy_option(args, entry)?, all.iter().filter(|setting| !left.contains(setting)));
     if args.inside {
         return inside(&options, demotion);
     }
@@ -101,12 +102,23 @@ pub(super) fn engine(args: &GuestArgs, policy: &str) -> Result<PolicyRun, Failur
     Ok(PolicyRun::Engine { isotherm, options, demotion })
 }
 
+/// Returns the policy as the guest is to name it. It reads a library from the host's files.
+fn policy_option(args: &GuestArgs, entry: &Entry) -> Result<String, Failure> {
+    let Some(library) = &entry.library else { return Ok(entry.name.into()) };
+    if args.inside {
+        let why = "not supported with --inside: the program would have to load it";
+        return Err(Failure::usage_at(&library.path, why));
+    }
+    let path = library.path.to_str().map(str::to_owned);
+    path.ok_or_else(|| Failure::usage_at(&library.path, "expected a path in UTF-8"))
+}
+
 fn options<'a>(
     args: &GuestArgs,
-    policy: &str,
+    policy: String,
     own: impl Iterator<Item = &'a Setting<'a>>,
 ) -> Vec<(&'static str, String)> {
-    let mut options = vec![("--policy", policy.to_owned())];
+    let mut options = vec![("--policy", policy)];
     let mut add = |name, value: String| options.push((name, value));
     for setting in own {
         add("--set", format!("{}.{}={}", setting.group, setting.key, setting.value));
@@ -156,9 +168,9 @@ fn inside(options: &[(&str, String)], demotion: bool) -> Result<PolicyRun, Failu
     Ok(PolicyRun::Inside { library, settings, demotion })
 }
 
-pub(super) fn check_settings(args: &GuestArgs, policies: &[String]) -> Result<(), Failure> {
+pub(super) fn check_settings(args: &GuestArgs, policies: &[&str]) -> Result<(), Failure> {
     let mut settings = settings::parse(&args.set)?;
-    settings.retain(|setting| !policies.iter().any(|policy| policy == setting.group));
+    settings.retain(|setting| !policies.contains(&setting.group));
     settings::finish(&settings)
 }
 

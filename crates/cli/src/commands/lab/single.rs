@@ -17,6 +17,7 @@ use crate::args::DEFAULT_POLICY;
 use crate::args::lab::{LabRunArgs, LabShellArgs};
 use crate::failure::Failure;
 use crate::output::{self, say};
+use crate::policies;
 
 /// Runs a program in a guest. The exit status is the program's.
 pub(super) fn run(mut args: LabRunArgs) -> Result<(), Failure> {
@@ -49,10 +50,10 @@ fn tiering(args: &LabRunArgs) -> Result<(String, PolicyRun), Failure> {
         check_settings(&args.guest, &[])?;
         return Ok((kernel.to_string(), PolicyRun::Kernel(kernel)));
     }
-    let policy = args.policy.clone().unwrap_or_else(|| DEFAULT_POLICY.into());
-    let tiering = engine(&args.guest, &policy)?;
-    check_settings(&args.guest, std::slice::from_ref(&policy))?;
-    Ok((policy, tiering))
+    let entry = policies::find(args.policy.as_deref().unwrap_or(DEFAULT_POLICY))?;
+    let tiering = engine(&args.guest, entry)?;
+    check_settings(&args.guest, &[entry.name])?;
+    Ok((entry.name.into(), tiering))
 }
 
 /// Opens a shell in a guest; without a terminal, runs the commands of standard input.

@@ -1,0 +1,116 @@
+//! A host's memory, passed to a library's policy for the time of a call.
+
+use std::ffi::c_void;
+
+use isotherm_core::{PageId, TierId, View};
+use isotherm_policy::abi::{END, Found, Memory, NOWHERE, Slice, Tier};
+
+/// Buffers for what passes, kept from call to call.
+#[derive(Debug, Default)]
+pub(crate) struct Buffers {
+    tiers: Vec<Tier>,
+    asked: Vec<Option<TierId>>,
+    walked: Vec<(PageId, TierId)>,
+    scanned: Vec<(PageId, TierId, bool)>,
+    found: Vec<Found>,
+}
+
+/// The context of the functions of a [`Memory`].
+struct Context<'a> {
+    view: &'a mut dyn View,
+    buffers: &'a mut Buffers,
+}
+
+/// Calls with the memory that the view shows.
+pub(crate) fn with<T>(view: &mut dyn View, buffers: &mut Buffers, call: impl FnOnce(&Memory) -> T) -> T {
+    let mut tiers = std::mem::take(&mut buffers.tiers);
+    tiers.clear();
+    tiers.extend((0..view.tiers()).map(|tier| {
+        let tier = TierId(tier as u8);
+        Tier { latency: view.latency(tier), capacity: view.capacity(tier), free: view.free(tier) }
+    }));
+    let (pages, page_size) = (view.pages() as u64, view.page_size());
+    let mut context = Context { view, buffers };
+    let memory = Memory {
+        context: (&raw mut context).cast(),
+        tiers: Slice::of(&tiers),
+        pages,
+        page_size,
+        tiers_of,
+        walk,
+        huge_range,
+    };
+    let result = call(&memory);
+    context.buffers.tiers = tiers;
+    result
+}
+
+/// Returns the context of a call.
+///
+/// # Safety
+/// The library passes the context that it got, during the call for which it got it and from one thread.
+unsafe fn context<'a>(context: *mut c_void) -> &'a mut Context<'a> {
+    // SAFETY: by this function's contract.
+    unsafe { &mut *context.cast::<Context<'a>>() }
+}
+
+unsafe extern "C" fn tiers_of(own: *mut c_void, pages: Slice<PageId>, tiers: *mut u8) {
+    // SAFETY: the library passes its context and valid pages.
+    let (own, pages) = unsafe { (context(own), pages.get()) };
+    // SAFETY: the library passes a place for as many tiers.
+    let tiers = unsafe { std::slice::from_raw_parts_mut(tiers, pages.len()) };
+    let number = |tier: Option<TierId>| tier.map_or(NOWHERE, |tier| tier.0);
+    let end = own.view.pages();
+    if pages.iter().all(|page| page.index() < end) {
+        let asked = &mut own.buffers.asked;
+        asked.clear();
+        asked.resize(pages.len(), None);
+        own.view.tiers_of(pages, asked);
+        tiers.iter_mut().zip(asked).for_each(|(to, tier)| *to = number(*tier));
+        return;
+    }
+    for (to, &page) in tiers.iter_mut().zip(pages) {
+        *to = number((page.index() < end).then(|| own.view.tier_of(page)).flatten());
+    }
+}
+
+unsafe extern "C" fn walk(
+    own: *mut c_void,
+    cursor: PageId,
+    limit: u64,
+    scan: bool,
+    found: *mut Slice<Found>,
+) -> u64 {
+    // SAFETY: the library passes its context.
+    let Context { view, buffers } = unsafe { context(own) };
+    let end = view.pages();
+    let limit = usize::try_from(limit).map_or(end, |limit| limit.min(end));
+    buffers.found.clear();
+    let mut next = None;
+    if cursor.index() < end && scan {
+        buffers.scanned.clear();
+        next = view.scan_accessed(cursor, limit, &mut buffers.scanned);
+        let pages = buffers.scanned.iter();
+        buffers.found.extend(pages.map(|&(page, tier, accessed)| Found { page, tier, accessed }));
+    } else if cursor.index() < end {
+        buffers.walked.clear();
+        next = view.walk(cursor, limit, &mut buffers.walked);
+        let pages = buffers.walked.iter();
+        buffers.found.extend(pages.map(|&(page, tier)| Found { page, tier, accessed: false }));
+    }
+    // SAFETY: the library passes a place to write to.
+    unsafe { found.write(Slice::of(&buffers.found)) };
+    next.map_or(END, |page| page.0.into())
+}
+
+unsafe extern "C" fn huge_range(own: *mut c_void, page: PageId, end: *mut u32) -> u32 {
+    // SAFETY: the library passes its context.
+    let own = unsafe { context(own) };
+    let range = match page.index() < own.view.pages() {
+        true => own.view.huge_range(page),
+        false => page.0..page.0.saturating_add(1),
+    };
+    // SAFETY: the library passes a place to write to.
+    unsafe { end.write(range.end) };
+    range.start
+}
