@@ -15,7 +15,7 @@ use isotherm_policies::Entry;
 use isotherm_sim::{Experiment, FastSize, RunResult, load_workload, simulate};
 use serde_json::Value;
 
-use crate::support::{Folder, RunStats, SMALL_CACHE, command, hint_faults_work, isotherm, read, shadow};
+use crate::support::{Folder, RunStats, command, hint_faults_work, isotherm, read, shadow};
 
 /// The guide's example as a policy of the tree.
 static TWICE: Entry = Entry::policy("twice", "Twice", twice::Settings::SPECS, &|parameters, setup| {
@@ -51,18 +51,14 @@ fn without_wall_time(run: &RunResult) -> Value {
 
 /// Runs both policies over one input, in this process.
 fn side_by_side(ours: &'static Entry, theirs: &'static Entry) -> [RunResult; 2] {
-    let workload = isotherm_workloads::find("cachelib-cdn").expect("it exists");
-    let mut parameters = workload.parameters();
-    let small = SMALL_CACHE.iter().filter_map(|option| option.strip_prefix("cachelib-cdn."));
-    for (key, value) in small.filter_map(|setting| setting.split_once('=')) {
-        parameters.set(key, value).expect("valid");
-    }
+    let workload = isotherm_workloads::find("gups").expect("it exists");
     let mut go_on = |_| ControlFlow::Continue(());
+    let parameters = workload.parameters();
     let loaded =
-        load_workload(workload, parameters, PageSize::Base, 1, 200_000, &mut go_on).expect("it loads");
+        load_workload(workload, parameters, PageSize::Base, 1, 2_000_000, &mut go_on).expect("it loads");
     let experiment = Experiment {
         policies: vec![(ours, ours.parameters()), (theirs, theirs.parameters())],
-        sizes: vec![FastSize::parse("1:4").expect("a size")],
+        sizes: vec![FastSize::parse("1:8").expect("a size")],
         profile: &Profile::builtin("sapphire-rapids").expect("it exists"),
         seed: 1,
         scale: loaded.scale,
@@ -97,7 +93,7 @@ fn a_new_policy_builds_alone_and_runs_as_the_same_policy_in_the_tree() {
     assert_eq!(result["manifest"]["policy_libraries"].as_object().map(|all| all.len()), Some(1));
     let wrong = isotherm(&["simulate", &trace, "--policy", &library, "--set", "twice.windw=2s"]).refused(2);
     assert!(wrong.contains("twice has no parameter 'windw'; it has window"), "{wrong}");
-    let sized = ["size", &trace, "--policy", &library, "--rounds", "4", "--seeds", "2", "--json"];
+    let sized = ["size", &trace, "--policy", &library, "--rounds", "6", "--seeds", "2", "--json"];
     assert_eq!(isotherm(&sized).json()["policies"][0]["policy"], "twice");
     let page = folder.at("report.html");
     isotherm(&["simulate", &trace, "--policy", &library, "--report", &page]).ok();
