@@ -20,7 +20,7 @@ pub enum BuildError {
     Library {
         /// The policy's name.
         policy: &'static str,
-        /// What it said.
+        /// Its reason.
         message: String,
     },
 }

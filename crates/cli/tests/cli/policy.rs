@@ -1,5 +1,5 @@
-//! Policies outside of the source tree: `policy new`, the library that its crate builds to, and libraries that
-//! are none or do what they must not.
+//! Policies outside of the source tree: `policy new`, the library that its crate builds to, and libraries
+//! that are none or do what they must not.
 
 #[path = "../../../../docs/guide/examples/twice.rs"]
 #[rustfmt::skip]
