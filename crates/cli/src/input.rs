@@ -9,9 +9,10 @@ use std::path::Path;
 use isotherm_core::parameters::Parameters;
 use isotherm_core::{Bytes, PageSize};
 use isotherm_machine::is_path;
-use isotherm_sim::{ACCESS_MEMORY, Input, Loaded, MAX_ACCESSES, StreamBuilder, replay_memory};
+use isotherm_sim::{ACCESS_MEMORY, Input, Loaded, MAX_ACCESSES, NamedRange, StreamBuilder, replay_memory};
 use isotherm_trace::{
-    Provenance, Rows, TraceReader, open_regular, process_names, read_mappings, select_processes,
+    Change, Mapping, Provenance, Rows, Spaces, TraceReader, open_regular, process_names, read_mappings,
+    select_processes,
 };
 use isotherm_workloads::Workload;
 
@@ -104,6 +105,22 @@ pub(crate) fn select(path: &Path, provenance: &Provenance, name: &str) -> Result
     select_processes(&names, name).map_err(Failure::usage)
 }
 
+/// Returns what each address of a trace held last; nothing for a trace without mappings.
+fn mappings(path: &Path) -> Result<Vec<NamedRange>, Failure> {
+    let mut spaces = Spaces::default();
+    let events = read_mappings(path).map_err(Failure::usage)?.unwrap_or_default();
+    // What was unmapped keeps its name: its misses came before.
+    let kept = events.iter().filter(|event| !matches!(event.change, Change::Unmap { .. }));
+    kept.for_each(|event| spaces.apply(event));
+    let named = |(process, start, end, mapping): (u32, u64, u64, &Mapping)| NamedRange {
+        process,
+        name: mapping.title(),
+        address: start,
+        bytes: Bytes(end - start),
+    };
+    Ok(spaces.ranges().map(named).collect())
+}
+
 /// Loads a trace, or only its processes of a name.
 pub(crate) fn load_trace(
     path: &Path,
@@ -140,7 +157,9 @@ pub(crate) fn load_trace(
     let stream = builder.finish(&name).map_err(Failure::usage)?;
     let mut provenance = describe(reader.provenance());
     provenance.extend(process.map(|process| ("process".to_owned(), process.to_owned())));
-    let input = Input { name, workload: false, parameters: None, provenance, stream, ranges: Vec::new() };
+    let ranges = Vec::new();
+    let mappings = mappings(path)?;
+    let input = Input { name, workload: false, parameters: None, provenance, stream, ranges, mappings };
     demand.check(Loaded::new(input, None))
 }
 

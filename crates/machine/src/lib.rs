@@ -33,7 +33,7 @@ mod tiers;
 mod translation;
 mod walkers;
 
-pub use cores::{BlockEnd, Cores};
+pub use cores::{BlockEnd, ByCause, Cause, Cores};
 pub use cost_model::{BLOCK, CostModel, Miss, MissCost};
 pub use curve::{Curve, Point};
 pub use limits::MAX_TIERS;

@@ -63,9 +63,13 @@ pub struct Tier {
     /// Bytes a picosecond that other programs read.
     others: f64,
     bus: Server,
+    /// The bus without page copies.
+    alone: Server,
     load: Load,
     /// Bytes already handed to the bus: read, written.
     served: (u64, u64),
+    /// Bytes of page copies since then.
+    copied: (u64, u64),
 }
 
 /// Traffic on the curves, as moving sums over blocks.
@@ -176,12 +180,20 @@ impl Tier {
             self.latency = (self.idle_latency + delay) as u64;
         }
         // Other programs' reads take their share of any interval, however late the program is.
-        let busy = (read + written) * self.curves.time_per_byte(self.load.reads()) / (1.0 - self.pressure);
-        self.bus.serve(busy.round() as u64, since);
+        let per_byte = self.curves.time_per_byte(self.load.reads()) / (1.0 - self.pressure);
+        self.bus.serve(((read + written) * per_byte).round() as u64, since);
+        let (copied_in, copied_out) = std::mem::take(&mut self.copied);
+        let copied = copied_in as f64 * self.scale.0 + copied_out as f64 * self.scale.1;
+        self.alone.serve(((read + written - copied) * per_byte).round() as u64, since);
     }
 
     pub(crate) fn late(&self, now: u64) -> u64 {
         self.bus.late(now)
+    }
+
+    /// Returns how late it would be without page copies.
+    pub(crate) fn late_alone(&self, now: u64) -> u64 {
+        self.alone.late(now)
     }
 
     /// Returns the counters, with times in nanoseconds.
@@ -200,8 +212,10 @@ impl Tier {
     pub fn copy(&mut self, size: Bytes, written: bool) {
         if written {
             self.counters.bytes_written += size;
+            self.copied.1 += size.0;
         } else {
             self.counters.bytes_read += size;
+            self.copied.0 += size.0;
         }
     }
 }
@@ -280,6 +294,15 @@ mod tests {
         tier.settle(0, 1_000_000);
         assert_eq!(tier.late(1_000_000), 0, "1000 lines take 1 us at 64 GB/s");
         assert_eq!(tier.late(400_000), 600_000);
+    }
+
+    #[test]
+    fn copies_make_it_late_beyond_what_the_program_does() {
+        let mut tier = tier();
+        (0..1000).for_each(|_| tier.count(false, IDLE));
+        tier.copy(Bytes(64_000), false);
+        tier.settle(0, 1_000_000);
+        assert_eq!((tier.late(0), tier.late_alone(0)), (2_000_000, 1_000_000));
     }
 
     #[test]

@@ -1,11 +1,6 @@
 "use strict";
 // Draws one heatmap for each workload of the page.
 
-keepDrawn((workloads) => ({
-  pictures: () =>
-    workloads.map(
-      ({ heatmap, accesses }, index) =>
-        () =>
-          drawHeatmap(figureOf(`workload-${index}`), heatmap, accesses),
-    ),
-}));
+JSON.parse(byId("data").textContent).forEach(({ heatmap, accesses }, index) =>
+  drawHeatmap(byId(`workload-${index}`), heatmap, accesses),
+);

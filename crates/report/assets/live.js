@@ -1,8 +1,6 @@
 "use strict";
 // Pictures of a live run over time.
 
-const tooShort = "The run was too short for a timeline.";
-
 // Returns the largest unit that a duration in seconds fills.
 function timeUnit(seconds) {
   const units = [
@@ -17,150 +15,83 @@ function byteUnit(most) {
   return { name: ["B", "KiB", "MiB", "GiB", "TiB"][power], bytes: 1024 ** power };
 }
 
-// Returns the horizontal axis, and the format of a moment.
-function timeAxis(data) {
+function over(data, values) {
+  return values.map((y, index) => ({ x: data.seconds[index], y }));
+}
+
+function drawOverSeconds(figure, data, lines, y, rules = []) {
   const end = data.seconds[data.seconds.length - 1];
+  if (!(data.seconds.length > 1 && end > 0)) return markEmpty(figure, "The run was too short for a timeline.");
   const unit = timeUnit(end);
-  const x = axis(`time since the start (${unit.name})`, (value) => plain.format(value / unit.seconds), {
-    axis: { type: "linear", min: 0, max: end },
-    ticks: { stepSize: niceStep(end / unit.seconds / 8) * unit.seconds, includeBounds: false },
-  });
-  const when = (items) =>
-    items.slice(0, 1).map((item) => `${plain.format(item.parsed.x / unit.seconds)} ${unit.name}`);
-  return { x, when };
-}
-
-// Returns the next of 1, 2, 5, 10 ... of a power of ten.
-function niceStep(least) {
-  const power = 10 ** Math.floor(Math.log10(least));
-  return [1, 2, 5, 10].map((factor) => factor * power).find((step) => step >= least);
-}
-
-// Returns a line of the known values. A value between two unknown ones is a point: a line would not show it.
-function timeLine(data, label, values, stroke, more = {}) {
-  const unknown = (index) => (values[index] ?? null) === null;
-  const alone = values.map((_, index) => (unknown(index - 1) && unknown(index + 1) ? 2 : 0));
-  const points = values.map((y, index) => ({ x: data.seconds[index], y }));
-  return line(label, points, stroke, { borderWidth: 1.5, pointRadius: alone, ...more });
-}
-
-function drawOverSeconds(figure, data, lines, y, format) {
-  const isLong = data.seconds.length > 1 && data.seconds[data.seconds.length - 1] > 0;
-  if (!isLong) return markEmpty(figure, tooShort);
-  const { x, when } = timeAxis(data);
-  drawTimeline(figure, lines, { x, y }, format, when);
+  const x = {
+    title: `time since the start (${unit.name})`,
+    min: 0,
+    max: end,
+    ticks: niceTicks(0, end / unit.seconds, 8).map((tick) => tick * unit.seconds),
+    format: (value) => plain.format(value / unit.seconds),
+  };
+  const when = (value) => `${plain.format(value / unit.seconds)} ${unit.name}`;
+  return plot(figure, { x, y, lines, rules, when });
 }
 
 // Draws the memory on each tier, one above the other, the fast one at the bottom.
 function drawResidency(figure, data) {
-  const totals = data.seconds.map((_, index) =>
-    data.resident.reduce((sum, tier) => sum + tier[index], 0),
-  );
-  const most = Math.max(...totals);
+  let below = data.seconds.map(() => 0);
+  const lines = data.resident.map((tier, index) => {
+    const base = below;
+    below = tier.map((value, moment) => value + base[moment]);
+    const name = index === 0 ? "fast tier" : `tier ${index}`;
+    return { name, points: over(data, below), base, colour: `var(--tier${Math.min(index, 3)})`, width: 1.5 };
+  });
+  const most = Math.max(0, ...below);
   if (!(most > 0)) return markEmpty(figure, "No memory was seen.");
   const unit = byteUnit(most);
-  const series = colours("--series");
-  const areas = data.resident.map((tier, index) => {
-    const stroke = series[index % series.length];
-    const values = tier.map((value) => value / unit.bytes);
-    const fill = index === 0 ? "origin" : "-1";
-    const style = { fill, backgroundColor: `${stroke}66`, stack: "tiers" };
-    return timeLine(data, tierName(index), values, stroke, style);
-  });
   const limit = data.fast_limit;
-  if (limit !== null && limit > 0 && limit <= most) {
-    const values = data.seconds.map(() => limit / unit.bytes);
-    const style = { ...dashed, stack: "limit" };
-    areas.push(timeLine(data, "fast limit at the end", values, colour("--ink"), style));
-  }
-  const y = { ...axis(`resident (${unit.name})`, (value) => plain.format(value)), stacked: true, min: 0 };
-  drawOverSeconds(figure, data, areas, y, (value) => bytes(value * unit.bytes));
-}
-
-function tierName(index) {
-  return index === 0 ? "tier 0 (fast)" : `tier ${index}`;
+  const rule = { y: limit, name: "fast limit", colour: "var(--ink)", dash: "7 4" };
+  const ticks = niceTicks(0, most / unit.bytes, 5).map((tick) => tick * unit.bytes);
+  const format = (value) => plain.format(value / unit.bytes);
+  const y = { title: `resident (${unit.name}), one above the other`, zero: true, ticks, format, tell: bytes };
+  return drawOverSeconds(figure, data, lines, y, limit > 0 && limit <= most ? [rule] : []);
 }
 
 function drawRatio(figure, data) {
   if (data.hits.every((value) => value === null)) return markEmpty(figure, "No access was counted.");
-  const hits = timeLine(data, "hit ratio", data.hits, colours("--series")[0]);
-  const y = { ...axis("share of accesses", ratioFormat.tick), ...ratioFormat.range };
-  drawOverSeconds(figure, data, [hits], y, ratioFormat.format);
+  const lines = [{ name: "hit ratio", points: over(data, data.hits), colour: "var(--tier0)", width: 1.5 }];
+  const y = { title: "share of accesses", min: 0, max: 1, format: (value) => percent(value, 0), tell: (value) => percent(value) };
+  return drawOverSeconds(figure, data, lines, y);
 }
 
 // Draws events per second, as the mean over each interval: a step as wide as the interval.
 function drawRates(figure, data, rates, title) {
   const lines = rates
     .filter(({ values }, index) => index === 0 || values.some((value) => value))
-    .map(({ label, values, sign = 1, stroke, dash }) =>
-      timeLine(
-        data,
-        label,
-        values.map((value) => (value === null ? null : sign * value)),
-        stroke,
-        { stepped: "after", ...(dash && { borderDash: dash }) },
-      ),
-    );
-  const absolute = (value) => compact.format(Math.abs(value));
-  drawOverSeconds(figure, data, lines, { ...axis(title, absolute), beginAtZero: true }, absolute);
+    .map(({ values, sign = 1, ...line }) => ({
+      ...line,
+      points: over(data, values.map((value) => (value === null ? null : sign * value))),
+      step: true,
+      width: 1.5,
+    }));
+  const format = (value) => compact.format(Math.abs(value));
+  drawOverSeconds(figure, data, lines, { title, zero: true, format });
 }
 
-// Draws the memory that takes each share of the accesses.
-function drawHotSet(figure, data) {
-  const most = Math.max(0, ...data.hot.map((share) => share.bytes));
-  if (!most) return markEmpty(figure, "No access was sampled.");
-  const unit = byteUnit(most);
-  const format = (value) => bytes(value * unit.bytes);
-  const bars = {
-    label: "memory",
-    data: data.hot.map((share) => share.bytes / unit.bytes),
-    backgroundColor: colours("--series")[0],
-    maxBarThickness: 70,
-  };
-  drawChart(
-    figure,
-    "bar",
-    { labels: data.hot.map((share) => percent(share.accesses, 0)), datasets: [bars] },
-    {
-      layout: { padding: { top: 16 } },
-      scales: {
-        x: { ...axis("share of the sampled accesses", null), grid: { display: false }, ticks: {} },
-        y: { ...axis(`hottest memory (${unit.name})`, (value) => plain.format(value)), min: 0 },
-      },
-      plugins: {
-        ...plugins(false, (item) => format(item.parsed.y)),
-        "bar-values": { format },
-      },
-    },
-  );
+function drawGauge(data, name) {
+  const line = { name, points: over(data, data.gauges[name]), colour: "var(--tier0)", step: true, width: 1.5 };
+  const whole = data.gauges[name].every((value) => Number.isInteger(value ?? 0));
+  const y = { title: name, zero: true, whole, format: (value) => compact.format(value), tell: plain.format };
+  drawOverSeconds(byId(`gauge-${name}`), data, [line], y);
 }
 
-function drawLiveGauge(figure, data, name) {
-  const lines = [timeLine(data, name, data.gauges[name], colours("--series")[0], { stepped: "before" })];
-  const y = { ...axis(name, (value) => compact.format(value)), ...gaugeRange(lines) };
-  drawOverSeconds(figure, data, lines, y, (value) => plain.format(value));
-}
-
-function livePictures(data, gauges) {
-  const series = colours("--series");
+{
+  const data = JSON.parse(byId("data").textContent);
+  drawResidency(byId("residency"), data);
+  drawRatio(byId("hits"), data);
   const moves = [
-    { label: "promotions", values: data.promotions, stroke: series[0] },
-    { label: "demotions", values: data.demotions, sign: -1, stroke: series[1] },
-    { label: "reclaimed by the kernel", values: data.reclaimed, sign: -1, stroke: series[2], dash: [4, 3] },
+    { name: "promoted", values: data.promotions, colour: "var(--tier0)" },
+    { name: "demoted", values: data.demotions, sign: -1, colour: "var(--tier1)" },
+    { name: "reclaimed", values: data.reclaimed, sign: -1, colour: "var(--tier2)", dash: "4 3" },
   ];
-  const samples = [{ label: "samples", values: data.samples, stroke: series[0] }];
-  return [
-    () => drawResidency(figureOf("residency"), data),
-    () => drawRatio(figureOf("hits"), data),
-    () => drawRates(figureOf("moves"), data, moves, "pages per second"),
-    () => drawHotSet(figureOf("hot-set"), data),
-    () => drawRates(figureOf("samples"), data, samples, "samples per second"),
-    ...gauges.map((name) => () => drawLiveGauge(figureOf(`gauge-${name}`), data, name)),
-  ];
+  drawRates(byId("moves"), data, moves, "pages in a second: up, and down below zero");
+  drawRates(byId("samples"), data, [{ name: "samples", values: data.samples, colour: "var(--tier0)" }], "samples in a second");
+  Object.keys(data.gauges).forEach((name) => drawGauge(data, name));
 }
-
-keepDrawn((data) => {
-  const names = Object.keys(data.gauges);
-  const gauges = addGaugeFigures(figureOf("gauges"), names, "As reported at each moment.");
-  return { pictures: () => livePictures(data, gauges) };
-});

@@ -1,5 +1,6 @@
 //! Writes the page of a made-up report: `cargo run -p isotherm-report --example preview -- FILE.html
-//! [1|live]`. `1` keeps one size of the fast tier, `live` takes a live run.
+//! [1|live|size|full]`. `1` keeps one size of the fast tier, `live` takes a live run, `size` a sizing, `full`
+//! every policy.
 
 #[path = "../tests/support/mod.rs"]
 mod support;
@@ -10,6 +11,8 @@ fn main() -> std::io::Result<()> {
     let path = arguments.next().unwrap_or_else(|| "preview.html".into());
     let page = match arguments.next().as_deref() {
         Some("live") => isotherm_report::live_html(&support::live::live()),
+        Some("size") => isotherm_report::size_html(&support::sized::sizing(0.3), &Default::default()),
+        Some("full") => isotherm_report::html(&support::full_report()),
         Some(_) => {
             report.runs.retain(|run| run.fast == "1:8");
             isotherm_report::html(&report)

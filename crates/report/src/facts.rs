@@ -3,6 +3,7 @@
 use isotherm_policies::registry::{BASELINE, bounds};
 use isotherm_sim::{LongRun, Report, RunResult};
 
+use crate::columns::Cell;
 use crate::format::{count, counted, list, percent, reasons};
 
 /// Runs named in one note, at most.
@@ -24,11 +25,11 @@ fn is_policy(name: &str) -> bool {
 }
 
 /// Returns when a run pays back, for a table.
-pub(crate) fn payback(run: &RunResult, long: &LongRun) -> String {
+pub(crate) fn payback(run: &RunResult, long: &LongRun) -> Cell {
     match long.pays_back_ns {
-        _ if !is_policy(&run.policy) => "-".into(),
+        _ if !is_policy(&run.policy) => Cell::unknown(),
         None => "never".into(),
-        Some(time) => time.to_string(),
+        Some(time) => Cell::time(time),
     }
 }
 

@@ -3,27 +3,22 @@
 use isotherm_sim::InputSummary;
 use serde_json::{Value, json};
 
-use crate::columns::Column;
-use crate::format::{count, percent};
-use crate::html::{escape, heat, listed, page};
+use crate::columns::{Cell, Column};
+use crate::html::{HEATMAP, PLOT, Page, figure, heat, listed, section};
 
-const SCRIPTS: [&str; 3] = [
-    include_str!("../assets/theme.js"),
-    include_str!("../assets/heatmap.js"),
-    include_str!("../assets/gallery.js"),
-];
+const SCRIPT: &str = include_str!("../assets/gallery.js");
 /// Cells of a picture: fifty pictures stay below [`crate::MAX_HTML_BYTES`].
 const COLUMNS: usize = 120;
 const ROWS: usize = 80;
 const TABLE: [Column<Pictured>; 8] = [
-    ("workload", |one| one.input.name.clone()),
-    ("objects", |one| one.category[0].clone()),
-    ("hot set", |one| one.category[1].clone()),
-    ("footprint", |one| one.input.footprint_bytes.to_string()),
-    ("misses", |one| count(one.input.accesses)),
-    ("hottest 1 %", |one| percent(share_of_hottest(&one.input.page_cdf, 0.01))),
-    ("hottest 10 %", |one| percent(share_of_hottest(&one.input.page_cdf, 0.1))),
-    ("hottest 50 %", |one| percent(share_of_hottest(&one.input.page_cdf, 0.5))),
+    ("workload", |one| one.input.name.as_str().into()),
+    ("objects", |one| one.category[0].as_str().into()),
+    ("hot set", |one| one.category[1].as_str().into()),
+    ("footprint", |one| Cell::size(one.input.footprint_bytes)),
+    ("misses", |one| Cell::count(one.input.accesses)),
+    ("hottest 1 %", |one| Cell::percent(share_of_hottest(&one.input.page_cdf, 0.01))),
+    ("hottest 10 %", |one| Cell::percent(share_of_hottest(&one.input.page_cdf, 0.1))),
+    ("hottest 50 %", |one| Cell::percent(share_of_hottest(&one.input.page_cdf, 0.5))),
 ];
 
 /// A workload to draw.
@@ -44,21 +39,30 @@ pub fn gallery_html(pictured: &[Pictured], version: &str) -> String {
         json!({ "accesses": one.input.accesses, "heatmap": map })
     };
     let pictures: Vec<Value> = pictured.iter().map(picture).collect();
-    let parts = [
-        ("version", escape(version)),
-        ("figures", pictured.iter().enumerate().map(figure).collect()),
-        ("table", listed(&TABLE, pictured.iter())),
+    let figures: String = pictured.iter().enumerate().map(picture_of).collect();
+    let body = [
+        section("Workloads", "", &format!("<div class=\"pair\">{figures}</div>")),
+        section("In numbers", "", &listed(&TABLE, pictured.iter())),
     ];
-    page(include_str!("../assets/gallery.html"), &SCRIPTS, &pictures, &parts)
+    let answer = "Where each workload misses the last-level cache, over time.";
+    let how = "Upwards: address, gaps left out; darker: more misses. Hottest: the share of all misses that these \
+               pages take.";
+    let page = Page {
+        kind: "workloads",
+        title: String::new(),
+        answer: [answer.into(), how.into()],
+        facts: vec![("Isotherm", version.into())],
+        body: body.concat(),
+        scripts: &[PLOT, HEATMAP, SCRIPT],
+        ..Page::default()
+    };
+    page.html(&pictures)
 }
 
-fn figure((index, one): (usize, &Pictured)) -> String {
-    let [name, title, objects, hot_set] =
-        [&one.input.name, &one.title, &one.category[0], &one.category[1]].map(|text| escape(text));
-    format!(
-        "<figure id=\"workload-{index}\" class=\"heat\"><figcaption><b>{name}</b> {title}; {objects}; \
-         hot set {hot_set}.</figcaption><div class=\"plot\"><canvas></canvas></div></figure>"
-    )
+fn picture_of((index, one): (usize, &Pictured)) -> String {
+    let [objects, hot_set] = &one.category;
+    let caption = format!("{}; {objects}; hot set {hot_set}.", one.title);
+    figure(&format!("workload-{index}"), &one.input.name, &caption, "")
 }
 
 /// Returns the share of accesses that this share of the pages takes, interpolated between the curve's points.

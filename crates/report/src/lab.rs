@@ -5,7 +5,7 @@ use isotherm_lab::counts::settled;
 use isotherm_lab::measured::{Measured, Served};
 use isotherm_lab::result::LabResult;
 
-use crate::columns::{Column, cells, headings, narrow};
+use crate::columns::{Cell, Column, headings, narrow, texts};
 use crate::format::{count, percent, printable, shortened};
 use crate::table::{aligned, answered, named};
 use crate::verdict::compared;
@@ -15,22 +15,22 @@ const COMMAND: usize = 60;
 /// Part of a run's misses after which its final hit ratio is measured.
 const END: f64 = 0.9;
 const COLUMNS: [Column<LabResult>; 12] = [
-    ("tiering", |result| result.tiering.clone()),
-    ("exit", |result| result.exit_status.to_string()),
-    ("hit ratio", |result| measured(result, |counted| percent(counted.hit_ratio))),
-    ("at the end", |result| measured(result, final_ratio)),
+    ("tiering", |result| result.tiering.as_str().into()),
+    ("exit", |result| result.exit_status.to_string().into()),
+    ("hit ratio", |result| measured(result, |counted| Cell::percent(counted.hit_ratio))),
+    ("at the end", |result| measured(result, |counted| final_ratio(counted).into())),
     ("fast misses", |result| {
-        measured(result, |counted| count(counted.tiers.first().map_or(0, Served::misses)))
+        measured(result, |counted| Cell::count(counted.tiers.first().map_or(0, Served::misses)))
     }),
     ("slow misses", |result| {
-        measured(result, |counted| count(counted.tiers.iter().skip(1).map(Served::misses).sum()))
+        measured(result, |counted| Cell::count(counted.tiers.iter().skip(1).map(Served::misses).sum()))
     }),
-    ("modelled", |result| measured(result, |counted| Nanos(counted.modelled_ns).to_string())),
-    ("promoted", |result| count(result.promoted())),
-    ("demoted", |result| count(result.demoted())),
-    ("moved by the kernel", |result| count(result.counts.moved)),
-    ("failed", |result| count(result.counts.failed)),
-    ("fast at the end", at_end),
+    ("modelled", |result| measured(result, |counted| Cell::time(Nanos(counted.modelled_ns)))),
+    ("promoted", |result| Cell::count(result.promoted())),
+    ("demoted", |result| Cell::count(result.demoted())),
+    ("moved by the kernel", |result| Cell::count(result.counts.moved)),
+    ("failed", |result| Cell::count(result.counts.failed)),
+    ("fast at the end", |result| at_end(result).into()),
 ];
 /// Columns that a terminal has room for.
 const NARROW: [&str; 7] = ["tiering", "exit", "hit ratio", "at the end", "modelled", "promoted", "demoted"];
@@ -88,7 +88,7 @@ pub fn lab_table(results: &[LabResult]) -> String {
     let refused = |result: &LabResult| Some(format!("{}: {}\n", result.tiering, result.refusal.as_ref()?));
     let notes: String = results.iter().filter_map(refused).collect();
     let columns = narrow(&COLUMNS, &NARROW);
-    let rows = results.iter().map(|result| cells(&columns, result));
+    let rows = results.iter().map(|result| texts(&columns, result));
     let verdict = compared(results).map_or_else(String::new, |verdict| answered(&verdict) + "\n");
     format!("{verdict}{}\n{}{notes}", named(&head(first)), aligned(&headings(&columns), rows, 1))
 }
@@ -114,8 +114,8 @@ fn head(result: &LabResult) -> Vec<(&'static str, String)> {
     ]
 }
 
-fn measured(result: &LabResult, cell: impl Fn(&Measured) -> String) -> String {
-    result.measured.as_ref().map_or("-".into(), cell)
+fn measured(result: &LabResult, cell: impl Fn(&Measured) -> Cell) -> Cell {
+    result.measured.as_ref().map_or_else(Cell::unknown, cell)
 }
 
 /// Returns the share of the program's memory on the fast node before it ended.
@@ -193,9 +193,9 @@ mod tests {
         let ours =
             LabResult { kernel_tiering: false, engine: Some(engine), tiering: "lru".into(), ..result() };
         let counts = ["lru", "3", "75.0 %", "100.0 %", "30", "10", "3ms", "7", "22", "1.52k"];
-        assert_eq!(cells(&COLUMNS, &ours)[..10], counts.map(String::from));
+        assert_eq!(texts(&COLUMNS, &ours)[..10], counts.map(String::from));
         let bare = LabResult { measured: None, ..result() };
-        assert_eq!(cells(&COLUMNS, &bare)[2..8], ["-", "-", "-", "-", "-", "1.50k"].map(String::from));
+        assert_eq!(texts(&COLUMNS, &bare)[2..8], ["-", "-", "-", "-", "-", "1.50k"].map(String::from));
         assert_eq!(lab_table(&[result(), ours]).lines().count(), 10);
         assert_eq!(lab_table(&[]), "no run\n");
     }

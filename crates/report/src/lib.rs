@@ -29,8 +29,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! `assets/` holds style and scripts, with Chart.js (MIT licence) for the charts. Chart.js has no heatmap;
-//! `assets/heatmap.js` draws it on a canvas. Pages work without a network, from a `file:` address.
+//! `assets/` holds one frame, style and scripts of all pages, without a library. Pages work without a
+//! network, from a `file:` address.
 
 #![forbid(unsafe_code)]
 

@@ -7,35 +7,38 @@ use isotherm_core::Bytes;
 use isotherm_machine::MachineSummary;
 use isotherm_sim::{LongRun, Report, Round, RunResult};
 
-use crate::columns::{Column, cells, headings, narrow};
+use crate::columns::{Cell, Column, headings, narrow, texts};
 use crate::facts;
-use crate::format::{count, counted, factor, percent, shortened, wrapped};
+use crate::format::{count, counted, shortened, wrapped};
 use crate::verdict::{self, Verdict};
 
 /// Columns of a run: all of them in the page, [`NARROW`] on the terminal.
-pub(crate) const RUN: [Column<RunResult>; 17] = [
-    ("policy", |run| run.policy.clone()),
-    ("fast tier", |run| fast_tier(&run.fast, run.fast_bytes)),
-    ("hits", |run| format!("{}{}", if run.beats_oracle { "*" } else { "" }, percent(run.hit_ratio))),
-    ("final", |run| percent(run.final_hit_ratio)),
-    ("loads", |run| percent(run.load_hit_ratio)),
-    ("oracle", |run| percent(run.oracle_hit_ratio)),
-    ("belady", |run| percent(run.belady_hit_ratio)),
-    ("slowdown", |run| factor(run.slowdown)),
-    ("promoted", |run| count(run.promotions)),
-    ("demoted", |run| count(run.demotions)),
-    ("moved", |run| quantity(run.bytes_moved.0, run.bytes_moved)),
-    ("samples", |run| samples(run.samples, run.samples_lost)),
-    ("metadata", |run| quantity(run.metadata_bytes.0, run.metadata_bytes)),
-    ("tiering CPU", |run| quantity(run.tiering_cpu_ns.0, run.tiering_cpu_ns)),
-    ("modelled time", |run| run.modelled_ns.to_string()),
-    ("stall per tier", |run| {
-        run.stall_ns.iter().take(8).map(ToString::to_string).collect::<Vec<_>>().join(" + ")
+pub(crate) const RUN: [Column<RunResult>; 18] = [
+    ("policy", |run| run.policy.as_str().into()),
+    ("fast tier", |run| Cell::size(run.fast_bytes).shown_as(fast_tier(&run.fast, run.fast_bytes))),
+    ("hits", |run| {
+        let hits = Cell::percent(run.hit_ratio);
+        let marked = format!("{}{hits}", if run.beats_oracle { "*" } else { "" });
+        hits.shown_as(marked)
     }),
-    ("failed moves", |run| count(facts::failures(run))),
+    ("final", |run| Cell::percent(run.final_hit_ratio)),
+    ("oracle", |run| Cell::percent(run.oracle_hit_ratio)),
+    ("belady", |run| Cell::percent(run.belady_hit_ratio)),
+    ("slowdown", |run| Cell::factor(run.slowdown)),
+    ("modelled time", |run| Cell::time(run.modelled_ns)),
+    ("sampling", |run| Cell::time(run.parts.sampling)),
+    ("moving", |run| Cell::time(run.parts.moving)),
+    ("deciding", |run| Cell::time(run.parts.deciding)),
+    ("promoted", |run| Cell::count(run.promotions)),
+    ("demoted", |run| Cell::count(run.demotions)),
+    ("moved", |run| Cell::size(run.bytes_moved)),
+    ("samples", |run| Cell::count(run.samples)),
+    ("lost", |run| Cell::count(run.samples_lost)),
+    ("metadata", |run| Cell::size(run.metadata_bytes)),
+    ("tiering CPU", |run| Cell::time(run.tiering_cpu_ns)),
 ];
-/// Columns of hits: of the whole run, of its last quarter, and of loads.
-const HITS: std::ops::Range<usize> = 2..5;
+/// Columns of hits: of the whole run, and of its last quarter.
+const HITS: std::ops::Range<usize> = 2..4;
 /// Columns that a terminal has room for.
 const NARROW: [&str; 7] = ["policy", "fast tier", "hits", "belady", "slowdown", "moved", "tiering CPU"];
 /// The same for runs of several rounds.
@@ -45,8 +48,8 @@ const NARROW_ROUND: [&str; 6] = ["round", "time", "slowdown", "hits", "promoted"
 
 /// Columns that a run of several rounds has beside the others.
 pub(crate) const LONG: [Column<RunResult>; 2] = [
-    ("long run", |run| long(run).map_or("-".into(), |long| factor(long.slowdown))),
-    ("pays back", |run| long(run).map_or("-".into(), |long| facts::payback(run, long))),
+    ("long run", |run| long(run).map_or_else(Cell::unknown, |long| Cell::factor(long.slowdown))),
+    ("pays back", |run| long(run).map_or_else(Cell::unknown, |long| facts::payback(run, long))),
 ];
 
 /// A run, one of its rounds, and the round's number from 1.
@@ -55,14 +58,14 @@ pub(crate) type Numbered<'a> = (&'a RunResult, u64, Round);
 /// Returns the columns of a round.
 pub(crate) fn round_columns<'a>() -> [Column<Numbered<'a>>; 8] {
     [
-        ("policy", |(run, ..)| run.policy.clone()),
-        ("fast tier", |(run, ..)| shortened(&run.fast, 20)),
-        ("round", |(_, number, _)| number.to_string()),
-        ("time", |(.., round)| round.modelled_ns.to_string()),
-        ("slowdown", |(.., round)| format!("{:.3}", round.slowdown)),
-        ("hits", |(.., round)| percent(round.hit_ratio)),
-        ("promoted", |(.., round)| count(round.promotions)),
-        ("demoted", |(.., round)| count(round.demotions)),
+        ("policy", |(run, ..)| run.policy.as_str().into()),
+        ("fast tier", |(run, ..)| Cell::size(run.fast_bytes).shown_as(shortened(&run.fast, 20))),
+        ("round", |(_, number, _)| Cell::digits(*number)),
+        ("time", |(.., round)| Cell::time(round.modelled_ns)),
+        ("slowdown", |(.., round)| Cell::factor(round.slowdown).shown_as(format!("{:.3}", round.slowdown))),
+        ("hits", |(.., round)| Cell::percent(round.hit_ratio)),
+        ("promoted", |(.., round)| Cell::count(round.promotions)),
+        ("demoted", |(.., round)| Cell::count(round.demotions)),
     ]
 }
 
@@ -83,7 +86,7 @@ pub(crate) fn columns(report: &Report, all: bool) -> Vec<Column<RunResult>> {
     if report.runs.iter().all(|run| run.long_run.is_none()) {
         return if all { RUN.to_vec() } else { narrow(&RUN, &NARROW) };
     }
-    // The long run takes the place of the last quarter and of the loads.
+    // The long run takes the place of the last quarter.
     let every = [&RUN[..HITS.start], &LONG, &RUN[HITS.start..=HITS.start], &RUN[HITS.end..]].concat();
     if all { every } else { narrow(&every, &NARROW_LONG) }
 }
@@ -120,11 +123,11 @@ pub fn table(report: &Report) -> String {
         return text + "no run\n";
     }
     let columns = columns(report, false);
-    let rows = report.runs.iter().map(|run| cells(&columns, run));
+    let rows = report.runs.iter().map(|run| texts(&columns, run));
     let _ = writeln!(text, "\n{}", aligned(&headings(&columns), rows, 2));
     if let Some(run) = verdict::subject(report).filter(|run| run.long_run.is_some()) {
         let columns = narrow(&round_columns(), &NARROW_ROUND);
-        let rows = rounds(run, ROUNDS).map(|round| cells(&columns, &round));
+        let rows = rounds(run, ROUNDS).map(|round| texts(&columns, &round));
         let _ = writeln!(text, "{} {}\n{}", run.policy, run.fast, aligned(&headings(&columns), rows, 0));
     }
     text.extend(facts::notes(report).iter().map(|note| noted(note)));
@@ -166,16 +169,6 @@ pub(crate) fn named(lines: &[(&str, String)]) -> String {
 /// Returns the verdict as the first lines of a text.
 pub(crate) fn answered(verdict: &Verdict) -> String {
     wrapped("", &verdict.text(), WIDTH)
-}
-
-fn samples(taken: u64, lost: u64) -> String {
-    let lost = if lost > 0 { format!(" ({} lost)", count(lost)) } else { String::new() };
-    format!("{}{lost}", count(taken))
-}
-
-/// Returns the quantity with its unit, or a bare 0, which is easier to skip.
-fn quantity(value: u64, shown: impl ToString) -> String {
-    if value == 0 { "0".into() } else { shown.to_string() }
 }
 
 /// Returns the size as asked for and in bytes, or once where both read alike.

@@ -291,7 +291,7 @@ fn the_page_shows_the_answer_the_tables_and_the_warnings() {
         "<td>hint-faults</td>",
         "<td>refused: no room</td>",
         "<td>0x7f3a00000000</td>",
-        "<td>205M</td>",
+        ">205M</td>",
         "3 mappings of process 4711",
         "<h3>hybridtier",
         "Where the memory in use would be.",
@@ -300,17 +300,9 @@ fn the_page_shows_the_answer_the_tables_and_the_warnings() {
         assert!(page.contains(part), "{part}");
     }
     assert!(!page.contains("{{"), "a place was not filled");
-    let own = page.replace(isotherm_library(&page), "");
     for reference in ["<link", "<img", "src=", "@import", "url(", "href="] {
-        assert!(!own.contains(reference), "{reference}");
+        assert!(!page.contains(reference), "{reference}");
     }
-}
-
-/// Returns the charting library's script.
-fn isotherm_library(page: &str) -> &str {
-    let start = page.find("<script>").expect("the library's script");
-    let end = page[start..].find("</script>").expect("its end");
-    &page[start..start + end]
 }
 
 #[test]
@@ -321,7 +313,7 @@ fn names_from_outside_stay_text() {
     result.summary.warnings = vec![hostile.into()];
     let page = live_html(&result);
     assert!(!page.contains("<script>alert"), "a script element came through");
-    assert_eq!(page.matches("<script").count(), 3);
+    assert_eq!(page.matches("<script").count(), 2);
     assert!(page.contains("&lt;script&gt;alert(1)"), "the name is shown");
     let shown = live_text(&result);
     assert!(!shown.contains(['\u{1b}', '\u{7}']), "a terminal would obey this");

@@ -72,6 +72,7 @@ fn input(name: &str, stream: Stream) -> Input {
         provenance: BTreeMap::new(),
         stream,
         ranges: Vec::new(),
+        mappings: Vec::new(),
     }
 }
 

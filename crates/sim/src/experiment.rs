@@ -10,7 +10,7 @@ use isotherm_policies::Entry;
 use crate::fast_size::FastSize;
 use crate::result::InputSummary;
 use crate::stream::Stream;
-use crate::summary::{NamedRange, heatmap, page_cdf, page_counts, regions};
+use crate::summary::{NamedRange, heatmap, held, objects, page_cdf, page_counts, regions};
 
 /// Usual number of intervals in a run's timeline, of equally many accesses.
 pub const INTERVALS: usize = 100;
@@ -28,8 +28,10 @@ pub struct Input {
     pub provenance: BTreeMap<String, String>,
     /// The accesses.
     pub stream: Stream,
-    /// Named ranges of addresses, where known.
+    /// Allocations, where known.
     pub ranges: Vec<NamedRange>,
+    /// Mappings, where known: what each address held last.
+    pub mappings: Vec<NamedRange>,
 }
 
 /// Policies and machine to run.
@@ -62,6 +64,9 @@ impl Input {
     pub fn summary(&self, seed: u64, scale: Scale) -> InputSummary {
         let stream = &self.stream;
         let counts = page_counts(stream);
+        let allocated = !self.ranges.is_empty();
+        let named = if allocated { &self.ranges } else { &self.mappings };
+        let objects = objects(stream, &counts, named);
         InputSummary {
             name: self.name.clone(),
             kind: if self.workload { "workload" } else { "trace" },
@@ -74,9 +79,9 @@ impl Input {
             instructions: stream.instructions(),
             threads: stream.threads,
             footprint_bytes: stream.footprint(),
-            heatmap: heatmap(stream),
             page_cdf: page_cdf(&counts),
-            regions: regions(stream, &counts, &self.ranges),
+            regions: if allocated { regions(stream, &counts, &self.ranges) } else { held(stream, &objects) },
+            heatmap: heatmap(stream, objects),
         }
     }
 }

@@ -67,7 +67,8 @@ pub use fast_size::FastSize;
 pub use long::Length;
 pub use memory::{ACCESS_MEMORY, replay_memory};
 pub use result::{
-    Charges, FailedMoves, Heatmap, InputSummary, Interval, LongRun, Region, Report, Round, RunResult,
+    Charges, FailedMoves, Heatmap, Held, InputSummary, Interval, LongRun, Region, Report, Round, RunResult,
+    TimeParts,
 };
 pub use simulate::{simulate, simulate_long};
 pub use size::{

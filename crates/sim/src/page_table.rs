@@ -3,6 +3,7 @@
 use crate::lru::{List, Lru, Pass};
 use crate::page_state::{ACCESSED, ARMED, KEPT, REFERENCED, SHADOWED, TIER_MASK, UNMAPPED};
 use crate::page_walk::EntriesRead;
+use crate::summary::FastRows;
 use isotherm_core::{Allocation, MoveStatus, PageId, Pages, TierId};
 use prefetch_index::prefetch_index;
 
@@ -32,6 +33,11 @@ pub(crate) trait Locator {
 
     /// Ends a round: the next access is the stream's first.
     fn rewind(&mut self) {}
+
+    /// Returns where fast pages are; `None` where no page has a place between its accesses.
+    fn fast_rows(&self) -> Option<&FastRows> {
+        None
+    }
 }
 
 /// The page table of the simulated machine, one byte per page.
@@ -47,6 +53,7 @@ pub(crate) struct PageTable {
     reserve: Vec<u64>,
     allocation: Allocation,
     reclaim: Reclaim,
+    fast_rows: FastRows,
 }
 
 /// How the kernel finds cold pages: the profile's `costs.reclaim_lists`.
@@ -74,6 +81,7 @@ impl PageTable {
             capacity,
             allocation,
             reclaim: Reclaim::Clock { hand: 0 },
+            fast_rows: FastRows::new(pages),
         }
     }
 
@@ -130,6 +138,9 @@ impl PageTable {
         };
         let tier = found.unwrap_or(last);
         self.occupy(tier);
+        if tier == TierId::FAST.index() {
+            self.fast_rows.enter(page);
+        }
         self.state[page] = tier as u8 | REFERENCED | ACCESSED;
         if let Reclaim::Lists(lru) = &mut self.reclaim {
             lru.put(PageId(page as u32), TierId(tier as u8), List::Inactive);
@@ -153,6 +164,11 @@ impl PageTable {
         self.drop_shadow(page.index());
         self.used[from.index()] -= 1;
         self.occupy(to.index());
+        if from == TierId::FAST {
+            self.fast_rows.leave(page.index());
+        } else if to == TierId::FAST {
+            self.fast_rows.enter(page.index());
+        }
         let state = &mut self.state[page.index()];
         *state = (*state & KEPT) | to.0;
         if let Reclaim::Lists(lru) = &mut self.reclaim {
@@ -274,6 +290,10 @@ impl Locator for PageTable {
     #[inline]
     fn prefetch(&self, page: u32) {
         prefetch_index(&self.state, page as usize);
+    }
+
+    fn fast_rows(&self) -> Option<&FastRows> {
+        Some(&self.fast_rows)
     }
 
     #[cold]

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use isotherm_core::{Bytes, Counters, Nanos, Operation, PageId, PageSize, Sample, Spent, TierId};
-use isotherm_machine::{BLOCK, BlockEnd, Cores, Footprint, MAX_TIERS, Profile, Tier};
+use isotherm_machine::{BLOCK, BlockEnd, Cause, Cores, Footprint, MAX_TIERS, Profile, Tier};
 
 use crate::device::Devices;
 use crate::faults::Faults;
@@ -12,6 +12,7 @@ use crate::page_state::TIER_MASK;
 use crate::page_table::{Locator, traps};
 use crate::sampler::Sampler;
 use crate::stream::{Access, Stream};
+use crate::summary::Grid;
 use crate::{Charges, Interval};
 
 /// Accesses ahead for which memory is fetched: they take longer than it.
@@ -29,6 +30,11 @@ pub(crate) struct Processor<'a, L> {
     pub(crate) devices: Option<Devices>,
     pub(crate) intervals: Vec<Interval>,
     pub(crate) cores: Cores,
+    /// See [`crate::RunResult::fast_cells`].
+    pub(crate) fast_cells: Vec<u8>,
+    grid: Grid,
+    /// Column of the heatmap that the next access is in.
+    column: usize,
     stream: &'a Stream,
     /// Accesses until each event's next sample, per thread.
     countdowns: Vec<[u64; MAX_TIERS]>,
@@ -66,6 +72,9 @@ impl<'a, L: Locator> Processor<'a, L> {
             faults: Faults::default(),
             devices: None,
             intervals: Vec::new(),
+            fast_cells: Vec::new(),
+            grid: Grid::of(stream),
+            column: 0,
             stream,
             cores: Cores::new(profile, stream.threads, footprint),
             countdowns: vec![[u64::MAX; MAX_TIERS]; stream.threads],
@@ -88,6 +97,7 @@ impl<'a, L: Locator> Processor<'a, L> {
     /// Begins another round over the stream, with everything else as it is.
     pub(crate) fn rewind(&mut self) {
         self.next = self.again.unwrap_or(0);
+        self.column = self.next / self.grid.accesses_per_column;
         self.locator.rewind();
     }
 
@@ -118,6 +128,7 @@ impl<'a, L: Locator> Processor<'a, L> {
             hits: self.hits(),
             loads: tiers.iter().map(Tier::loads).sum(),
             load_hits: tiers[0].loads(),
+            taken: self.cores.taken().map(|time| Nanos(time / 1000)),
             slow_bytes: counters.tiers.last().map_or(Bytes(0), |tier| tier.bytes_read + tier.bytes_written),
             ..Counted::default()
         }
@@ -163,10 +174,23 @@ impl<'a, L: Locator> Processor<'a, L> {
         }
         self.next = end;
         self.end_block(before);
+        self.note_columns();
         if end == interval_end || self.ended() {
             self.end_interval();
         }
         true
+    }
+
+    /// Notes what is fast at the ends of the heatmap's columns that the last block reached.
+    fn note_columns(&mut self) {
+        let Grid { columns, rows, accesses_per_column, .. } = self.grid;
+        let reached = if self.ended() { columns } else { self.next / accesses_per_column };
+        let Some(fast) = self.locator.fast_rows().filter(|_| self.column < reached) else { return };
+        self.fast_cells.resize(columns * rows, 0);
+        for (row, share) in fast.shares().enumerate() {
+            self.fast_cells[row * columns..][self.column..reached].fill(share);
+        }
+        self.column = reached;
     }
 
     #[inline]
@@ -210,17 +234,17 @@ impl<'a, L: Locator> Processor<'a, L> {
     #[cold]
     fn fault(&mut self, access: &Access, tier: usize) {
         let time = Nanos(self.cores.clock(access.thread) / 1000);
-        self.cores.pause(access.thread, self.fault_cost);
+        self.cores.pause(access.thread, self.fault_cost, Cause::Sampling);
         self.charges.faulting += Nanos(self.fault_cost / 1000);
         if self.locator.trap(access.page, access.store != 0) {
             self.faults.take(access, tier, time);
         }
-        self.hold_lock(1);
+        self.hold_lock(1, Cause::Sampling);
     }
 
     /// Takes the lock of the page tables and LRU lists `times`; waiters are delayed at the block's end.
-    pub(crate) fn hold_lock(&mut self, times: u64) {
-        self.cores.hold_lock(self.lock_hold * times);
+    pub(crate) fn hold_lock(&mut self, times: u64, cause: Cause) {
+        self.cores.hold_lock(self.lock_hold * times, cause);
     }
 
     #[cold]
@@ -232,7 +256,7 @@ impl<'a, L: Locator> Processor<'a, L> {
             return;
         }
         let cost = self.sampler.cost();
-        self.cores.pause(access.thread, cost.0 * 1000);
+        self.cores.pause(access.thread, cost.0 * 1000, Cause::Sampling);
         self.charges.sampling += cost;
         self.sampler.record(Sample {
             time,
@@ -294,9 +318,9 @@ impl<'a, L: Locator> Processor<'a, L> {
     }
 
     /// Stops one program thread for `duration` picoseconds: the given one, or each in turn.
-    pub(crate) fn delay_program(&mut self, thread: Option<u16>, duration: u64) {
+    pub(crate) fn delay_program(&mut self, thread: Option<u16>, duration: u64, cause: Cause) {
         let thread = thread.unwrap_or_else(|| self.next_task_thread());
-        self.cores.pause(thread, duration);
+        self.cores.pause(thread, duration, cause);
         // The thread works all that time, so its core is not free for others.
         self.cores.occupy(duration);
     }
@@ -328,11 +352,11 @@ impl<'a, L: Locator> Processor<'a, L> {
     }
 
     /// Interrupts every running thread for `duration` picoseconds each.
-    pub(crate) fn interrupt(&mut self, duration: u64) {
+    pub(crate) fn interrupt(&mut self, duration: u64, cause: Cause) {
         let mut interrupted = 0;
         for thread in 0..self.cores.threads() {
             if self.cores.runs(thread) {
-                self.cores.pause(thread as u16, duration);
+                self.cores.pause(thread as u16, duration, cause);
                 interrupted += 1;
             }
         }

@@ -14,7 +14,7 @@ use crate::page_table::{Locator, PageTable};
 use crate::processor::Processor;
 use crate::sampler::Sampler;
 use crate::stream::Stream;
-use crate::{Charges, Interval, NamedRange, SimulateError};
+use crate::{Charges, Interval, NamedRange, SimulateError, TimeParts};
 
 /// Smallest ring at any scale: the program runs in blocks, and a block's samples must fit.
 const MIN_RING: u64 = 1024;
@@ -42,6 +42,8 @@ pub(crate) struct Finished {
     pub(crate) charges: Charges,
     pub(crate) walks: Walks,
     pub(crate) throttled: u64,
+    pub(crate) parts: TimeParts,
+    pub(crate) fast_cells: Vec<u8>,
     pub(crate) rounds: Option<Rounds>,
 }
 
@@ -57,6 +59,8 @@ impl Finished {
             charges: processor.charges,
             walks: processor.cores.walks(),
             throttled: processor.sampler.throttled(),
+            parts: processor.counted().parts(),
+            fast_cells: processor.fast_cells.clone(),
             rounds,
         }
     }

@@ -81,6 +81,20 @@ pub struct Heatmap {
     pub addresses: Vec<u64>,
     /// Accesses in each cell, row by row.
     pub counts: Vec<u32>,
+    /// Content of the rows, from the lowest address up: neighbouring pages of one object each. Empty where
+    /// that is not known.
+    pub objects: Vec<Held>,
+}
+
+/// Neighbouring pages that hold one mapping or one allocation site.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Held {
+    /// Name of the mapping or the allocation site; empty where it is not known.
+    pub name: String,
+    /// Number of pages.
+    pub pages: u64,
+    /// Misses in them.
+    pub accesses: u64,
 }
 
 /// Failed moves by the kernel's error.
@@ -117,6 +131,49 @@ pub struct Charges {
     pub moving: Nanos,
     /// Tiering thread: reclaim's search for pages.
     pub reclaiming: Nanos,
+}
+
+/// Modelled time by what it went into. The parts add up to the whole.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct TimeParts {
+    /// The program's instructions and its waits for memory.
+    pub program: Nanos,
+    /// Samples and hint faults.
+    pub sampling: Nanos,
+    /// Moved pages: work and interrupts in the program's threads, waits for bandwidth and locks.
+    pub moving: Nanos,
+    /// The tiering system's own processor time, as far as the program waited for it.
+    pub deciding: Nanos,
+}
+
+impl TimeParts {
+    /// Divides `whole`, of which tiering took so much by [`isotherm_machine::Cause`].
+    pub(crate) fn new(whole: Nanos, taken: [Nanos; 3]) -> Self {
+        let [sampling, moving, deciding] = taken;
+        Self { program: whole - sampling - moving - deciding, sampling, moving, deciding }
+    }
+
+    pub(crate) fn taken(&self) -> [Nanos; 3] {
+        [self.sampling, self.moving, self.deciding]
+    }
+
+    /// Returns the sum of the parts.
+    pub fn whole(&self) -> Nanos {
+        self.program + self.sampling + self.moving + self.deciding
+    }
+}
+
+impl std::ops::Sub for TimeParts {
+    type Output = Self;
+
+    fn sub(self, before: Self) -> Self {
+        Self {
+            program: self.program - before.program,
+            sampling: self.sampling - before.sampling,
+            moving: self.moving - before.moving,
+            deciding: self.deciding - before.deciding,
+        }
+    }
 }
 
 /// One policy at one size of the fast tier.
@@ -174,6 +231,10 @@ pub struct RunResult {
     pub slowdown: f64,
     /// Modelled time.
     pub modelled_ns: Nanos,
+    /// The same with all memory fast.
+    pub all_fast_ns: Nanos,
+    /// The modelled time by what it went into.
+    pub parts: TimeParts,
     /// Time for which retirement stalled on each tier's misses, summed over threads.
     pub stall_ns: Vec<Nanos>,
     /// Bytes read and written on each tier by page copies and program.
@@ -210,6 +271,10 @@ pub struct RunResult {
     pub wall_s: f64,
     /// The run over time.
     pub timeline: Vec<Interval>,
+    /// Share of the pages of each cell of the input's [`Heatmap`] that were fast, in 255ths, at the end of
+    /// its time: in the last round of several. Empty for a bound that keeps no page table.
+    #[serde(skip)]
+    pub fast_cells: Vec<u8>,
     /// The run as one of many rounds; `None` for a single replay. The fields above tell of the rounds that
     /// were simulated.
     pub long_run: Option<LongRun>,
@@ -237,6 +302,10 @@ pub struct LongRun {
     pub hit_ratio: f64,
     /// Time of all rounds asked for; those not simulated take `round_ns`.
     pub modelled_ns: Nanos,
+    /// The same with all memory fast.
+    pub all_fast_ns: Nanos,
+    /// The time of all rounds asked for by what it goes into.
+    pub parts: TimeParts,
     /// The same under first-touch.
     pub first_touch_ns: Nanos,
     /// Length of a run from which on the policy is ahead of first-touch; `None` for never.
@@ -258,6 +327,9 @@ pub struct Round {
     pub promotions: u64,
     /// Pages demoted in it.
     pub demotions: u64,
+    /// Its time by what it went into.
+    #[serde(skip)]
+    pub parts: TimeParts,
     /// Its accesses.
     #[serde(skip)]
     pub accesses: u64,

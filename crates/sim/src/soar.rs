@@ -6,7 +6,7 @@ use isotherm_policies::soar::{ProfileInterval, place};
 use crate::page_table::Locator;
 use crate::replay::{Finished, Replay};
 use crate::stream::Stream;
-use crate::summary::NamedRange;
+use crate::summary::{FastRows, NamedRange};
 
 /// Interval of the profile run: Soar reads its counters once a second.
 const INTERVAL: Nanos = Nanos::SECOND;
@@ -71,11 +71,27 @@ impl Locator for Profiled<'_> {
     }
 }
 
-struct Placed(Vec<u8>);
+struct Placed {
+    tiers: Vec<u8>,
+    fast: FastRows,
+}
+
+impl Placed {
+    fn new(tiers: Vec<u8>) -> Self {
+        let mut fast = FastRows::new(tiers.len());
+        let is_fast = |&(_, &tier): &(usize, &u8)| tier == TierId::FAST.0;
+        tiers.iter().enumerate().filter(is_fast).for_each(|(page, _)| fast.enter(page));
+        Self { tiers, fast }
+    }
+}
 
 impl Locator for Placed {
     fn serve(&mut self, _index: usize, page: u32) -> u8 {
-        self.0[page as usize]
+        self.tiers[page as usize]
+    }
+
+    fn fast_rows(&self) -> Option<&FastRows> {
+        Some(&self.fast)
     }
 }
 
@@ -84,7 +100,7 @@ pub(crate) fn run(replay: &Replay<'_>, fast: Pages) -> Finished {
     let objects = Objects::of(replay.stream, replay.ranges);
     let scored: Vec<(u64, f64)> = objects.pages.iter().copied().zip(scores(replay, &objects)).collect();
     let slow = replay.profile.tiers.len() as u8 - 1;
-    replay.placed(Placed(tiers(&objects, place(&scored, fast.0), slow)))
+    replay.placed(Placed::new(tiers(&objects, place(&scored, fast.0), slow)))
 }
 
 /// Returns each page's tier: the first pages of an object, as many as `fast` says of it, are fast.
@@ -141,6 +157,7 @@ mod tests {
     #[test]
     fn objects_are_what_has_one_name() {
         let range = |name: &str, page: u64, pages: u64| NamedRange {
+            process: 0,
             name: name.into(),
             address: page << 12,
             bytes: Bytes(pages << 12),

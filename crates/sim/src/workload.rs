@@ -69,6 +69,7 @@ pub fn run_workload(
     let moved = Layout::of(parameters).run(&mut recorder, cache, || workload.build(parameters, seed))?;
     let space = recorder.finish();
     let named = |allocation: &isotherm_workloads::Allocation| NamedRange {
+        process: 0,
         name: allocation.context.into(),
         address: allocation.start,
         bytes: Bytes(allocation.bytes),
@@ -97,7 +98,15 @@ pub fn load_workload(
     let stream = builder.finish(workload.name)?;
     let provenance = BTreeMap::from([("source".to_owned(), workload.source.to_owned())]);
     let name = workload.name.to_owned();
-    let input = Input { name, workload: true, parameters: Some(parameters), provenance, stream, ranges };
+    let input = Input {
+        name,
+        workload: true,
+        parameters: Some(parameters),
+        provenance,
+        stream,
+        ranges,
+        mappings: Vec::new(),
+    };
     Ok(Loaded::new(input, workload.reference_footprint))
 }
 

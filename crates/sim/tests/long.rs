@@ -86,6 +86,9 @@ fn rounds_add_up_to_the_run() {
         assert_eq!(long.each.len() as u64, long.simulated, "{name}");
         let sum = |part: fn(&isotherm_sim::Round) -> u64| long.each.iter().map(part).sum::<u64>();
         assert_eq!(Nanos(sum(|round| round.modelled_ns.0)), run.modelled_ns, "{name}");
+        assert_eq!(Nanos(sum(|round| round.parts.whole().0)), run.parts.whole(), "{name}");
+        assert_eq!(Nanos(sum(|round| round.parts.moving.0)), run.parts.moving, "{name}");
+        assert_eq!((run.parts.whole(), long.parts.whole()), (run.modelled_ns, long.modelled_ns), "{name}");
         assert_eq!(sum(|round| round.promotions), run.promotions, "{name}");
         assert_eq!(run.accesses, long.simulated * u64::from(ACCESSES), "{name}");
         assert_eq!(

@@ -257,3 +257,58 @@ fn three_tiers_hold_what_their_sizes_allow() {
     close(report.runs[0].modelled_ns.0 as f64, f64::from(51 * PAGES) * mean, 0.01, "three tiers");
     assert_eq!(report.runs[0].stall_ns.len(), 3);
 }
+
+#[test]
+fn the_parts_of_each_time_add_up_to_it_and_are_what_was_charged() {
+    let all: Vec<&str> = isotherm_policies::ALL.iter().map(|entry| entry.name).collect();
+    let mut page = numbers(11, PAGES);
+    let chase = input(stream((0..400_000).map(|_| page() / (1 + page() % 9)), PAGES, 30, 1));
+    let usual = machine(&[]);
+    for profile in [&plain_machine(), &usual] {
+        for run in run(&chase, profile, &all, &["20%"], 1000.0).runs {
+            let (name, parts, charges) = (&run.policy, run.parts, run.charges);
+            assert_eq!(parts.whole(), run.modelled_ns, "{name}");
+            close(run.slowdown, parts.whole().0 as f64 / run.all_fast_ns.0 as f64, 1e-12, name);
+            // One thread waits for all that is done in it.
+            let sampling = (charges.sampling + charges.faulting).0;
+            assert!(parts.sampling.0 + 1000 >= sampling, "{name}: {parts:?} {charges:?}");
+            if run.tiering_cpu_ns.0 == 0 && charges.shootdowns.0 == 0 {
+                assert_eq!(parts.program, run.modelled_ns, "{name} does nothing");
+            }
+            // Beside it, tiering takes time of the program's only where there is no other core.
+            let in_program = charges.scanning.0 + charges.arming.0 + charges.moving.0;
+            let beside = run.tiering_cpu_ns.0 > 1_000_000 && in_program < run.tiering_cpu_ns.0;
+            assert!(
+                profile.core.cores > 1 || !beside || parts.deciding.0 > run.tiering_cpu_ns.0 / 3,
+                "{name}: {parts:?} of {}",
+                run.tiering_cpu_ns
+            );
+        }
+    }
+}
+
+#[test]
+fn the_cells_that_are_fast_are_where_pages_lie() {
+    // First half touched first, so it is fast under first-touch and stays; then the others.
+    let pages = (0..PAGES).chain((0..40 * PAGES).map(|index| index % PAGES));
+    let report = run(
+        &input(stream(pages, PAGES, 10, 1)),
+        &plain_machine(),
+        &["first-touch", "lru:sampling_period=10,batch=64", "belady"],
+        &["50%"],
+        1.0,
+    );
+    let map = &report.input.heatmap;
+    let [first_touch, lru, belady] = report.runs.as_slice() else { panic!("three runs") };
+    let cell = |run: &RunResult, row: usize, column: usize| run.fast_cells[row * map.columns + column];
+    assert_eq!(first_touch.fast_cells.len(), map.counts.len());
+    assert_eq!([0, 10, 39].map(|row| cell(first_touch, row, 50)), [255; 3]);
+    assert_eq!([40, 60, 79].map(|row| cell(first_touch, row, 119)), [0; 3]);
+    let fast =
+        |run: &RunResult, column| (0..map.rows).map(|row| u64::from(cell(run, row, column))).sum::<u64>();
+    for column in [0, 60, 119] {
+        assert!(fast(lru, column) <= 255 * map.rows as u64 / 2, "no more than fits");
+    }
+    assert!(fast(lru, 119) > 0 && lru.fast_cells != first_touch.fast_cells);
+    assert!(belady.fast_cells.is_empty(), "its pages have no place between their accesses");
+}

@@ -8,6 +8,7 @@ use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
+use isotherm_core::Bytes;
 use isotherm_recorder_protocol::{ANONYMOUS, Note};
 use serde::{Deserialize, Serialize};
 
@@ -162,6 +163,16 @@ pub struct Mapping {
     pub name: String,
 }
 
+impl Mapping {
+    /// Returns its name, with its size where it is not a file's: `[anonymous] 16M`.
+    pub fn title(&self) -> String {
+        if self.name == ANONYMOUS {
+            return format!("{} {}", self.name, Bytes(self.end - self.start));
+        }
+        self.name.clone()
+    }
+}
+
 /// Address spaces of all processes at one row.
 #[derive(Debug, Default)]
 pub struct Spaces {
@@ -189,6 +200,16 @@ impl Spaces {
     pub fn find(&self, process: u32, address: u64) -> Option<(u64, u64, usize)> {
         let (&start, &(end, mapping)) = self.spaces.get(&process)?.range(..=address).next_back()?;
         (address < end).then_some((start, end, mapping))
+    }
+
+    /// Returns the ranges of all processes, in no order of processes: process, start, end and mapping.
+    pub fn ranges(&self) -> impl Iterator<Item = (u32, u64, u64, &Mapping)> {
+        self.spaces.iter().flat_map(move |(&process, space)| {
+            let range = move |(&start, &(end, number)): (&u64, &(u64, usize))| {
+                (process, start, end, &self.mappings[number])
+            };
+            space.iter().map(range)
+        })
     }
 
     /// Returns all mappings that there have been.

@@ -148,3 +148,30 @@ fn wrappers_are_left_out_of_recordings_replays_and_lists() {
     assert!(ran.after_memory().contains("ruby") && ran.err.contains("seq, sh, sort, tail"), "{}", ran.err);
     assert!(!folder.path().join("none.trace").exists());
 }
+
+#[test]
+fn the_heatmap_shows_the_same_objects() {
+    let folder = Folder::new();
+    let (trace, page) = (record(&folder), folder.at("page.html"));
+    let found = objects(&trace, &[]);
+    let arguments = ["simulate", &trace, "--policy", "first-touch,lru", "--json", "--report", &page];
+    let simulated = isotherm(&arguments).json();
+    let held = simulated["input"]["heatmap"]["objects"].as_array().expect("objects");
+    let misses = |name: &str| -> u64 {
+        let named = held.iter().filter(|held| held["name"].as_str().is_some_and(|held| held.ends_with(name)));
+        named.map(|held| number(held, "accesses")).sum()
+    };
+    // One place is named by what it held last, so a few pages may change hands.
+    for (name, size) in [("/objects", None), ("/content", None), ("[heap]", None), ("[stack]", None)] {
+        let (told, shown) = (number(object(&found, name, size), "misses"), misses(name));
+        assert!(told.abs_diff(shown) * 10 <= told.max(100), "{name}: {told}, in the heatmap {shown}");
+    }
+    assert!(misses("[anonymous] 3M") > 0 && misses("[thread stack]") > 0, "{held:#?}");
+    let all: u64 = held.iter().map(|held| number(held, "accesses")).sum();
+    assert_eq!(all, number(&simulated["input"], "accesses"));
+    assert!(!simulated["input"]["regions"].as_array().expect("regions").is_empty());
+    let page = std::fs::read_to_string(&page).expect("a report");
+    let title = page.split_once("Whose memory").expect("a table of objects").1;
+    assert!(title.contains("[heap]") && title.contains("/objects"), "{title:.2000}");
+    assert!(page.contains("\"fast\":{\"cells\":\""), "what is fast lies over the heatmap");
+}

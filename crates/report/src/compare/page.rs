@@ -1,9 +1,9 @@
-//! A comparison as one self-contained HTML file: tables, which need no scripts.
+//! A comparison as one self-contained HTML file.
 
 use super::Comparison;
 use super::words::{PAIRS, answer, differences, name, overview, rows, sides, title};
-use crate::format::{list, shortened};
-use crate::html::{MAX_TEXT, STYLE, definitions, escape, fill, items, prose, table};
+use crate::format::list;
+use crate::html::{MAX_TEXT, Page, fold, section, table};
 
 /// Returns the comparison as one self-contained HTML file.
 pub fn compare_html(comparison: &Comparison) -> String {
@@ -17,19 +17,20 @@ pub fn compare_html(comparison: &Comparison) -> String {
     let figures = table(&["run", "figure", "A", "B", "change"], figures);
     let shown = if comparison.pairs.len() > PAIRS {
         let (header, rows) = overview(comparison);
-        let all = table(&header.each_ref().map(String::as_str), rows);
-        format!("{all}<details><summary><h2>Every figure</h2></summary>{figures}</details>")
+        let all = section("Figures", "", &table(&header.each_ref().map(String::as_str), rows));
+        all + &fold("Every figure", "of every run", &figures)
     } else {
-        figures
+        section("Figures", "", &figures)
     };
-    let parts = [
-        ("style", STYLE.into()),
-        ("title", escape(&shortened(&title(comparison), MAX_TEXT))),
-        ("answer", prose(&answer(comparison))),
-        ("facts", definitions(&facts)),
-        ("notes", items(&only)),
-        ("inputs", table(&["input", "A", "B"], differences(comparison, MAX_TEXT, MAX_TEXT))),
-        ("figures", shown),
-    ];
-    fill(include_str!("../../assets/compare.html"), &parts)
+    let inputs = table(&["input", "A", "B"], differences(comparison, MAX_TEXT, MAX_TEXT));
+    let page = Page {
+        kind: "comparison",
+        title: title(comparison),
+        answer: [answer(comparison), String::new()],
+        facts,
+        notes: only,
+        body: section("What differs in their inputs", "", &inputs) + &shown,
+        ..Page::default()
+    };
+    page.html(&())
 }

@@ -1,11 +1,14 @@
 //! Data of the page's scripts: the report in columns, aggregated to a bounded size.
 
 use std::collections::BTreeMap;
+use std::fmt::Write;
 
-use isotherm_sim::{InputSummary, Interval, Region, Report, RunResult};
+use isotherm_policies::registry::BASELINE;
+use isotherm_sim::{Heatmap, Held, InputSummary, Interval, Report, RunResult};
 use serde_json::{Value, json};
 
-use super::{MAX_TEXT, reduce};
+use super::ranking::Split;
+use super::{MAX_TEXT, colours, reduce};
 use crate::facts;
 use crate::format::shortened;
 use crate::verdict;
@@ -18,67 +21,99 @@ const MAX_POINTS_PER_RUN: usize = 200;
 const MAX_GAUGES: usize = 6;
 const MAX_COLUMNS: usize = 192;
 const MAX_ROWS: usize = 128;
-const MAX_REGIONS: usize = 20;
+/// Columns of the picture of what is fast.
+const FAST_COLUMNS: usize = 60;
+/// Runs that have such a picture.
+const MAX_FAST: usize = 100;
+/// Objects beside the heatmap.
+const MAX_OBJECTS: usize = 200;
+/// Policies over time that are shown at first.
+const CHOSEN: usize = 5;
 
 /// Aggregates the report: runs refer to policies and sizes by index.
-pub(super) fn page(report: &Report) -> Value {
-    let shown = &report.runs[..report.runs.len().min(MAX_RUNS)];
+pub(super) fn page(report: &Report, shown: &[RunResult], bytes: &[u64]) -> Value {
     let mut policies: Vec<&str> = Vec::new();
     for run in shown {
         if !policies.contains(&run.policy.as_str()) {
             policies.push(&run.policy);
         }
     }
-    let mut sizes: Vec<_> = shown.iter().map(|run| (run.fast_bytes.0, shortened(&run.fast, 20))).collect();
-    sizes.sort_by_key(|&(bytes, _)| bytes);
-    sizes.dedup_by_key(|&mut (bytes, _)| bytes);
-    let size = |(bytes, label): &(u64, String)| json!({ "bytes": bytes, "label": label });
-    let size_of = |run: &RunResult| sizes.iter().position(|&(bytes, _)| bytes == run.fast_bytes.0);
+    let limits = facts::limits();
+    let size_of = |run: &RunResult| bytes.iter().position(|&bytes| bytes == run.fast_bytes.0);
+    let size = |&bytes: &u64| {
+        let named = shown.iter().find(|run| run.fast_bytes.0 == bytes);
+        json!({ "bytes": bytes, "label": named.map(|run| shortened(&run.fast, 20)) })
+    };
+    let oracle = |&bytes: &u64| {
+        let timeline = shown.iter().filter(|run| run.fast_bytes.0 == bytes).map(|run| &run.timeline);
+        let longest = timeline.max_by_key(|timeline| timeline.len());
+        let points = longest.map(|timeline| reduce::intervals(timeline, MAX_POINTS_PER_RUN));
+        let share = |point: &Interval| rounded(point.oracle_hits as f64 / point.accesses.max(1) as f64);
+        points.map(|points| points.iter().map(share).collect::<Vec<_>>())
+    };
     let limit = (MAX_POINTS / shown.len().max(1)).min(MAX_POINTS_PER_RUN);
-    let run = |run: &RunResult| {
+    let run = |(index, run): (usize, &RunResult)| {
+        let is_limit = limits.contains(&run.policy.as_str());
+        let fast = (index < MAX_FAST && !is_limit).then(|| fast(&report.input.heatmap, &run.fast_cells));
         json!({
             "policy": policies.iter().position(|policy| *policy == run.policy),
             "size": size_of(run),
-            "hits": rounded(run.hit_ratio),
-            "oracle": rounded(run.oracle_hit_ratio),
-            "belady": rounded(run.belady_hit_ratio),
-            "slowdown": rounded(run.slowdown),
-            "timeline": timeline(&run.timeline, limit),
+            "slowdown": rounded(Split::of(run).slowdown),
+            "fast": fast.flatten(),
+            "timeline": (!is_limit).then(|| timeline(&run.timeline, limit)),
         })
     };
+    let about = verdict::subject(report);
     json!({
         // Runs of several rounds differ in how many were simulated.
         "accesses": (!shown.iter().any(|run| run.long_run.is_some())).then_some(report.input.accesses),
         "footprint": report.input.footprint_bytes.0,
         "policies": policies,
-        "bounds": facts::limits(),
-        "sizes": sizes.iter().map(size).collect::<Value>(),
-        "size": verdict::subject(report).and_then(size_of).unwrap_or(0),
-        "runs": shown.iter().map(run).collect::<Vec<_>>(),
+        "colours": policies.iter().map(|policy| colours::colour(policy)).collect::<Vec<_>>(),
+        "bounds": limits,
+        "chosen": chosen(report, shown),
+        "best": about.map(|run| &run.policy),
+        "sizes": bytes.iter().map(size).collect::<Value>(),
+        "oracle": bytes.iter().map(oracle).collect::<Value>(),
+        "size": about.and_then(size_of).unwrap_or(0),
+        "runs": shown.iter().enumerate().map(run).collect::<Vec<_>>(),
         "heatmap": heat(&report.input, MAX_COLUMNS, MAX_ROWS),
-        "cdf": reduce::curve(&report.input.page_cdf),
-        "regions": sites(report),
     })
 }
 
-/// Returns a run over time, in columns; `x` is the share of accesses replayed at the end of each interval.
+/// Returns the policies that pictures show at first: without tiering, what the verdict is about, and the
+/// fastest of the others at that size.
+fn chosen<'a>(report: &Report, shown: &'a [RunResult]) -> Vec<&'a str> {
+    let limits = facts::limits();
+    let about = verdict::subject(report).map(|run| (run.fast_bytes, run.policy.as_str()));
+    let size = about.map(|(size, _)| size).or_else(|| shown.first().map(|run| run.fast_bytes));
+    let mut ranked: Vec<_> = shown
+        .iter()
+        .filter(|run| Some(run.fast_bytes) == size && !limits.contains(&run.policy.as_str()))
+        .map(|run| (Split::of(run).slowdown, run.policy.as_str()))
+        .collect();
+    let first = |name: &str| name == BASELINE || about.is_some_and(|(_, about)| about == name);
+    ranked.sort_by(|one, other| first(other.1).cmp(&first(one.1)).then(one.0.total_cmp(&other.0)));
+    let mut chosen: Vec<&str> = ranked.into_iter().map(|(_, name)| name).collect();
+    chosen.dedup();
+    chosen.truncate(CHOSEN);
+    chosen
+}
+
+/// Returns a run over time, in columns; each interval but the last is a share of `step` of the accesses.
 fn timeline(intervals: &[Interval], limit: usize) -> Value {
     let points = reduce::intervals(intervals, limit);
     let all: u64 = points.iter().map(|point| point.accesses).sum();
-    let ends = points.iter().scan(0, |end, point| {
-        *end += point.accesses;
-        Some(rounded(*end as f64 / all as f64))
-    });
-    let column = |value: fn(&Interval) -> f64| points.iter().map(value).map(rounded).collect::<Vec<_>>();
+    let step = points.first().map_or(1.0, |point| point.accesses as f64 / all.max(1) as f64);
+    let hits = |point: &Interval| rounded(point.hits as f64 / point.accesses.max(1) as f64);
     let counts = |count: fn(&Interval) -> u64| points.iter().map(count).collect::<Vec<_>>();
     let gauges = gauges(points.iter().map(|point| point.gauges.iter().map(|(&name, &value)| (name, value))));
     json!({
-        "x": ends.collect::<Vec<_>>(),
-        "seconds": column(|point| point.end_ns.as_seconds()),
-        "hits": column(|point| point.hits as f64 / point.accesses as f64),
-        "oracle": column(|point| point.oracle_hits as f64 / point.accesses as f64),
+        "step": step,
+        "hits": points.iter().map(hits).collect::<Vec<_>>(),
         "promotions": counts(|point| point.promotions),
         "demotions": counts(|point| point.demotions),
+        "samples": counts(|point| point.samples),
         "gauges": gauges,
     })
 }
@@ -110,23 +145,79 @@ pub(crate) fn heat(input: &InputSummary, columns: usize, rows: usize) -> Value {
         "bytes_per_row": (grid.pages_per_row * page_bytes).round(),
         "addresses": grid.addresses.iter().map(|address| format!("{address:#x}")).collect::<Vec<_>>(),
         "counts": grid.counts,
+        "objects": objects(&input.heatmap.objects, grid.pages_per_row),
     })
 }
 
-/// Returns the largest allocation sites, and the rest as one.
-fn sites(report: &Report) -> Vec<Value> {
-    let site = |name: String, regions: &[Region]| {
-        let sum = |part: fn(&Region) -> u64| regions.iter().map(part).sum::<u64>();
-        let (bytes, accesses) = (sum(|region| region.bytes.0), sum(|region| region.accesses));
-        json!({ "name": name, "bytes": bytes, "accesses": accesses })
+/// Returns what rows hold, from the lowest address up: name, height in rows, accesses. Of many objects those
+/// with the fewest accesses lose their names.
+fn objects(objects: &[Held], pages_per_row: f64) -> Vec<Value> {
+    let mut accesses: Vec<u64> = objects.iter().map(|held| held.accesses).collect();
+    accesses.sort_unstable_by(|one, other| other.cmp(one));
+    let least = accesses.get(MAX_OBJECTS).copied();
+    let mut kept: Vec<Held> = Vec::new();
+    for held in objects {
+        let name = if least.is_some_and(|least| held.accesses <= least) { "" } else { &held.name };
+        match kept.last_mut() {
+            Some(last) if last.name == name => {
+                last.pages += held.pages;
+                last.accesses += held.accesses;
+            }
+            _ => kept.push(Held { name: name.into(), ..*held }),
+        }
+    }
+    let row = |held: &Held| {
+        json!([shortened(&held.name, MAX_TEXT), rounded(held.pages as f64 / pages_per_row), held.accesses])
     };
-    let (first, rest) = report.input.regions.split_at(report.input.regions.len().min(MAX_REGIONS));
-    let named = first.chunks(1).map(|region| site(shortened(&region[0].name, MAX_TEXT), region));
-    let others = (!rest.is_empty()).then(|| site(format!("{} others", rest.len()), rest));
-    named.chain(others).collect()
+    kept.iter().map(row).collect()
+}
+
+/// Returns what was fast in each cell, row by row: a letter from `a` for nothing to `p` for all of its pages,
+/// and how often it repeats. `None` where that is not known.
+fn fast(map: &Heatmap, cells: &[u8]) -> Option<Value> {
+    if cells.is_empty() || cells.len() != map.columns * map.rows {
+        return None;
+    }
+    let wide = reduce::merge_factor(map.columns, FAST_COLUMNS);
+    let mean = |cells: &[u8]| {
+        let sum: usize = cells.iter().map(|&cell| usize::from(cell)).sum();
+        (b'a' + ((sum * 15 + cells.len() * 127) / (cells.len() * 255)) as u8) as char
+    };
+    let letters: Vec<char> = cells.chunks(map.columns).flat_map(|row| row.chunks(wide).map(mean)).collect();
+    let mut text = String::new();
+    for alike in letters.chunk_by(|one, other| one == other) {
+        text.push(alike[0]);
+        if alike.len() > 1 {
+            let _ = write!(text, "{}", alike.len());
+        }
+    }
+    Some(json!({ "columns": map.columns.div_ceil(wide), "rows": map.rows, "cells": text }))
 }
 
 /// Rounds to four decimals: more cannot be seen and cost bytes.
 pub(crate) fn rounded(value: f64) -> f64 {
     (value * 1e4).round() / 1e4
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fast_cells_are_letters_and_repeats() {
+        let map = Heatmap { columns: 4, rows: 2, ..Heatmap::default() };
+        let fast = fast(&map, &[0, 0, 255, 128, 255, 255, 255, 255]).expect("a cell each");
+        assert_eq!(fast["cells"], "a2pip4");
+        assert_eq!(super::fast(&map, &[]), None);
+    }
+
+    #[test]
+    fn of_many_objects_the_least_accessed_are_one() {
+        let held = |number: u64| Held { name: number.to_string(), pages: 2, accesses: number };
+        let all: Vec<Held> = (0..1000).map(held).collect();
+        let rows = objects(&all, 4.0);
+        assert_eq!(rows.len(), MAX_OBJECTS + 1);
+        assert_eq!(rows[0], json!(["", 400.0, (0..800).sum::<u64>()]));
+        assert_eq!(rows[1], json!(["800", 0.5, 800]));
+    }
 }

@@ -41,20 +41,6 @@ pub(super) fn grid(map: &Heatmap, columns: usize, rows: usize) -> Grid {
     }
 }
 
-/// Keeps the points of a curve that differ visibly from the previous one, on a linear or a logarithmic axis.
-pub(super) fn curve(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
-    const HEIGHT: f64 = 0.004;
-    const RATIO: f64 = 1.1;
-    let mut kept: Vec<(f64, f64)> = Vec::new();
-    for (index, &(x, y)) in points.iter().enumerate() {
-        let visible = kept.last().is_none_or(|&(from, low)| (y - low).abs() >= HEIGHT || x >= from * RATIO);
-        if visible || index + 1 == points.len() {
-            kept.push((x, y));
-        }
-    }
-    kept
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -84,6 +70,7 @@ mod tests {
                 pages_per_row: 2.0,
                 addresses: (0..rows as u64).map(|row| row << 13).collect(),
                 counts: (0..(columns * rows) as u32).collect(),
+                objects: Vec::new(),
             };
             let grid = grid(&map, limit, limit);
             prop_assert!(grid.columns <= limit && grid.rows <= limit);
@@ -91,14 +78,5 @@ mod tests {
             let all: u64 = map.counts.iter().map(|&count| u64::from(count)).sum();
             prop_assert_eq!(grid.counts.iter().sum::<u64>(), all);
         }
-    }
-
-    #[test]
-    fn curves_keep_their_ends_and_a_bounded_number_of_points() {
-        let points: Vec<_> =
-            (0..=1_000_000).map(|index| f64::from(index) / 1e6).map(|x| (x, x.sqrt())).collect();
-        let kept = curve(&points);
-        assert_eq!((kept.first(), kept.last()), (points.first(), points.last()));
-        assert!((100..500).contains(&kept.len()), "{}", kept.len());
     }
 }

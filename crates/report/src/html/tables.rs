@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use isotherm_core::parameters::Parameters;
 use isotherm_machine::MachineSummary;
-use isotherm_sim::Report;
+use isotherm_sim::{Region, Report};
 
 use super::data::MAX_RUNS;
-use super::{MAX_TEXT, escape};
-use crate::columns::{Column, cells, headings};
+use super::{MAX_TEXT, escape, fold};
+use crate::columns::{Cell, Column, cells, headings};
 use crate::format::shortened;
 use crate::table::{columns, round_columns, rounds as rounds_of};
 
@@ -20,7 +20,7 @@ const MAX_ROUNDS: usize = 4000;
 /// Returns the table of runs.
 pub(super) fn runs(report: &Report) -> String {
     let runs = report.runs.iter().take(MAX_RUNS);
-    let mut text = format!("<div class=\"runs\">{}</div>", listed(&columns(report, true), runs));
+    let mut text = listed(&columns(report, true), runs);
     if report.runs.len() > MAX_RUNS {
         text +=
             &format!("<p>The first {MAX_RUNS} of {} runs; the JSON output holds all.</p>", report.runs.len());
@@ -37,8 +37,7 @@ pub(super) fn rounds(report: &Report) -> String {
     if rows.is_empty() {
         return String::new();
     }
-    let rows = listed(&round_columns(), rows.iter());
-    format!("<section><details><summary><h2>Rounds</h2></summary>{rows}</details></section>")
+    fold("Rounds", "of a long run", &listed(&round_columns(), rows.iter()))
 }
 
 /// Returns the parameters in force: the workload's, then each policy's that has any.
@@ -91,14 +90,48 @@ pub(crate) fn listed<'a, T: 'a>(columns: &[Column<T>], items: impl Iterator<Item
     table(&headings(columns), items.map(|item| cells(columns, item)))
 }
 
-/// Returns a table that scrolls sideways by itself where the page is narrow.
-pub(crate) fn table<R: AsRef<[String]>>(header: &[&str], rows: impl Iterator<Item = R>) -> String {
-    let cells = |row: R| -> String {
-        row.as_ref().iter().map(|cell| format!("<td>{}</td>", escape(&shortened(cell, MAX_TEXT)))).collect()
+/// Returns a table that a script lets the reader sort and save, and that scrolls sideways by itself where the
+/// page is narrow. Columns of numbers are aligned to the right.
+pub(crate) fn table<R: IntoIterator<Item: Into<Cell>>>(
+    header: &[&str],
+    rows: impl Iterator<Item = R>,
+) -> String {
+    let rows: Vec<Vec<Cell>> = rows.map(|row| row.into_iter().map(Into::into).collect()).collect();
+    let numbers =
+        |column: usize| rows.iter().filter_map(move |row| row.get(column)).find(|cell| cell.value.is_some());
+    let head = |(column, name): (usize, &&str)| {
+        let unit = numbers(column).map(|cell| format!(" class=\"n\" data-unit=\"{}\"", cell.unit));
+        format!("<th scope=\"col\"{}>{}</th>", unit.unwrap_or_default(), escape(name))
     };
-    let header: String = header.iter().map(|name| format!("<th>{}</th>", escape(name))).collect();
-    let rows: String = rows.map(|row| format!("<tr>{}</tr>", cells(row))).collect();
+    let is_number: Vec<bool> = (0..header.len()).map(|column| numbers(column).is_some()).collect();
+    let cell = |(column, cell): (usize, &Cell)| {
+        let class = if is_number.get(column) == Some(&true) { " class=\"n\"" } else { "" };
+        let value = cell.value.map_or_else(String::new, |value| format!(" data-value=\"{value}\""));
+        format!("<td{class}{value}>{}</td>", escape(&shortened(&cell.text, MAX_TEXT)))
+    };
+    let header: String = header.iter().enumerate().map(head).collect();
+    let row = |row: &Vec<Cell>| format!("<tr>{}</tr>", row.iter().enumerate().map(cell).collect::<String>());
+    let body: String = rows.iter().map(row).collect();
     format!(
-        "<div class=\"scroll\"><table><thead><tr>{header}</tr></thead><tbody>{rows}</tbody></table></div>"
+        "<div class=\"scroll\"><table class=\"data\"><thead><tr>{header}</tr></thead><tbody>{body}</tbody></table></div>"
     )
+}
+
+/// Returns the table of what memory the input's misses are in; `None` where that is not known.
+pub(super) fn objects(report: &Report) -> Option<String> {
+    let input = &report.input;
+    let columns: [Column<(&Region, u64, u64)>; 6] = [
+        ("object", |(region, ..)| region.name.as_str().into()),
+        ("misses", |(region, ..)| Cell::count(region.accesses)),
+        ("of all misses", |(region, all, _)| Cell::percent(region.accesses as f64 / *all as f64)),
+        ("memory", |(region, ..)| Cell::size(region.bytes)),
+        ("of all memory", |(region, _, memory)| Cell::percent(region.bytes.0 as f64 / *memory as f64)),
+        ("misses per MiB", |(region, ..)| {
+            Cell::count((region.accesses as f64 / (region.bytes.0 as f64 / f64::from(1 << 20))) as u64)
+        }),
+    ];
+    let regions = input.regions.iter().take(MAX_ROWS);
+    let rows: Vec<_> =
+        regions.map(|region| (region, input.accesses.max(1), input.footprint_bytes.0.max(1))).collect();
+    (!rows.is_empty()).then(|| listed(&columns, rows.iter()))
 }

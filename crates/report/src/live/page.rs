@@ -4,31 +4,27 @@ use isotherm_core::live_result::{HotShare, LiveResult, MemoryRange, SourceUse, T
 
 use super::timeline::timeline;
 use super::words;
-use crate::columns::{Column, cells, headings};
-use crate::format::{count, counted, factor, percent, printable, shortened};
+use crate::columns::{Cell, Column, cells, headings};
+use crate::format::{counted, factor, percent, printable, shortened};
 use crate::html::{
-    MAX_ROWS, MAX_TEXT, definitions, escape, items, listed, page, parameter_table, prose, table,
+    MAX_ROWS, MAX_TEXT, PLOT, Page, figure, fold, items, listed, parameter_table, section, table,
 };
 use crate::verdict;
 
-const SCRIPTS: [&str; 3] = [
-    include_str!("../../assets/theme.js"),
-    include_str!("../../assets/charts.js"),
-    include_str!("../../assets/live.js"),
-];
+const SCRIPT: &str = include_str!("../../assets/live.js");
 
 /// Characters of a warning, whose fix is at its end.
 const MAX_WARNING: usize = 1000;
 
 const SOURCES: [Column<SourceUse>; 8] = [
-    ("source", |source| source.name.to_owned()),
-    ("samples", |source| count(source.delivered)),
-    ("lost", |source| count(source.lost)),
-    ("times throttled", |source| count(source.throttled)),
-    ("elsewhere or unreadable", |source| count(source.foreign)),
-    ("agents' CPU", |source| source.agent_cpu_ns.to_string()),
-    ("program's time lost", |source| source.program_ns.to_string()),
-    ("memory", |source| source.memory_bytes.to_string()),
+    ("source", |source| source.name.into()),
+    ("samples", |source| Cell::count(source.delivered)),
+    ("lost", |source| Cell::count(source.lost)),
+    ("times throttled", |source| Cell::count(source.throttled)),
+    ("elsewhere or unreadable", |source| Cell::count(source.foreign)),
+    ("agents' CPU", |source| Cell::time(source.agent_cpu_ns)),
+    ("program's time lost", |source| Cell::time(source.program_ns)),
+    ("memory", |source| Cell::size(source.memory_bytes)),
 ];
 
 /// Returns the run as one self-contained HTML file of at most [`crate::MAX_HTML_BYTES`].
@@ -36,27 +32,59 @@ pub fn live_html(result: &LiveResult) -> String {
     let (summary, timeline) = (&result.summary, timeline(result));
     let [residency, moves] = captions(summary.shadow);
     let command = shortened(&result.program.join(" "), MAX_TEXT);
-    let sources = summary.sources.iter().take(MAX_ROWS);
-    let has_gauges = timeline["gauges"].as_object().is_some_and(|gauges| !gauges.is_empty());
-    let has_parameters = result.parameters.iter().next().is_some();
-    let parts = [
-        ("title", escape(&format!("{command} under {}", result.policy))),
-        ("answer", prose(&format!("{} {}", verdict::live(result).text(), words::answer(result)))),
-        ("facts", definitions(&facts(result))),
-        ("notes", items(&words::notes(result))),
-        ("residency", residency.into()),
-        ("moves", moves.into()),
-        ("gauges_hidden", if has_gauges { "" } else { " hidden" }.into()),
-        ("tiers", tiers(result)),
-        ("hot_set", hot_set(result)),
-        ("traffic", traffic(result)),
-        ("sources", some(!summary.sources.is_empty(), "None.", || listed(&SOURCES, sources))),
-        ("cost", cost(result)),
-        ("warnings", some(!summary.warnings.is_empty(), "None.", || warnings(&summary.warnings))),
-        ("ranges", ranges(result)),
-        ("parameters", some(has_parameters, "The policy has none.", || parameter_table(&result.parameters))),
+    let gauges = timeline["gauges"].as_object();
+    let gauges: String = gauges
+        .into_iter()
+        .flatten()
+        .map(|(name, _)| figure(&format!("gauge-{name}"), name, "As the policy reported it.", ""))
+        .collect();
+    let pictures = [
+        figure("residency", "Memory on each tier", residency, ""),
+        figure(
+            "hits",
+            "Hit ratio",
+            "Share of the accesses that the fast tier served; gaps are times without any.",
+            "",
+        ),
+        figure("moves", "Moves", moves, ""),
+        figure("samples", "Samples", "Samples of tiered memory in a second.", ""),
     ];
-    page(include_str!("../../assets/live.html"), &SCRIPTS, &timeline, &parts)
+    let quiet = summary.warnings.is_empty();
+    let parameters = result.parameters.iter().next();
+    let sources = some(!summary.sources.is_empty(), "None.", || {
+        listed(&SOURCES, summary.sources.iter().take(MAX_ROWS))
+    });
+    let body = [
+        if quiet { String::new() } else { section("Warnings", "", &warnings(&summary.warnings)) },
+        section("Over time", "", &format!("<div class=\"pair\">{}</div>", pictures.concat())),
+        section("Tiers", "", &tiers(result)),
+        fold("Hot set", "the least memory that takes a share of the accesses", &hot_set(result)),
+        fold("Hottest ranges on the fast tier", "by process and address", &ranges(result)),
+        fold("Moves", "and why some failed", &traffic(result)),
+        fold("Access sources", "and what they took and lost", &sources),
+        fold("Cost", "of the engine, its policy and its sources", &cost(result)),
+        if gauges.is_empty() {
+            String::new()
+        } else {
+            fold("Internals", "the policy's own numbers", &format!("<div class=\"pair\">{gauges}</div>"))
+        },
+        fold(
+            "Parameters",
+            "in force",
+            &some(parameters.is_some(), "The policy has none.", || parameter_table(&result.parameters)),
+        ),
+    ];
+    let mut answer = verdict::live(result);
+    answer.sentence = format!("{} {}", answer.text(), words::answer(result));
+    answer.sure.clear();
+    let page = Page {
+        facts: facts(result),
+        notes: words::notes(result),
+        body: body.concat(),
+        scripts: &[PLOT, SCRIPT],
+        ..Page::of("live run", format!("{command} under {}", result.policy), Some(answer))
+    };
+    page.html(&timeline)
 }
 
 /// Returns the content, or a paragraph that says that there is none.
@@ -98,13 +126,13 @@ fn facts(result: &LiveResult) -> Vec<(&'static str, String)> {
 
 fn tiers(result: &LiveResult) -> String {
     let columns: [Column<(usize, &TierUse, &LiveResult)>; 7] = [
-        ("tier", |(index, ..)| index.to_string()),
-        ("resident at the end", |(_, tier, _)| tier.resident_bytes.to_string()),
-        ("limit", |(_, tier, _)| tier.capacity_bytes.to_string()),
-        ("accesses", |(_, tier, _)| count(tier.hits)),
-        ("share of accesses", |(_, tier, result)| words::tier_share(result, tier)),
-        ("idle latency", |(_, tier, _)| tier.latency_ns.to_string()),
-        ("nodes", |(_, tier, _)| words::nodes(tier)),
+        ("tier", |(index, ..)| Cell::digits(*index as u64)),
+        ("resident at the end", |(_, tier, _)| Cell::size(tier.resident_bytes)),
+        ("limit", |(_, tier, _)| Cell::size(tier.capacity_bytes)),
+        ("accesses", |(_, tier, _)| Cell::count(tier.hits)),
+        ("share of accesses", |(_, tier, result)| words::tier_share(result, tier).into()),
+        ("idle latency", |(_, tier, _)| Cell::time(tier.latency_ns)),
+        ("nodes", |(_, tier, _)| words::nodes(tier).into()),
     ];
     let tiers = result.summary.tiers.iter().take(MAX_ROWS).enumerate();
     table(&headings(&columns), tiers.map(|(index, tier)| cells(&columns, &(index, tier, result))))
@@ -112,13 +140,13 @@ fn tiers(result: &LiveResult) -> String {
 
 fn hot_set(result: &LiveResult) -> String {
     let columns: [Column<(&HotShare, &LiveResult)>; 3] = [
-        ("this share of the sampled accesses", |(share, _)| percent(share.accesses)),
-        ("went to this much memory", |(share, _)| share.bytes.to_string()),
-        ("of the memory in use", |(share, result)| words::of_footprint(result, share.bytes)),
+        ("this share of the sampled accesses", |(share, _)| Cell::percent(share.accesses)),
+        ("went to this much memory", |(share, _)| Cell::size(share.bytes)),
+        ("of the memory in use", |(share, result)| words::of_footprint(result, share.bytes).into()),
     ];
     let shares = result.summary.hot_set.shares.iter().filter(|share| share.bytes.0 > 0).take(MAX_ROWS);
     let rows: Vec<_> = shares.map(|share| cells(&columns, &(share, result))).collect();
-    some(!rows.is_empty(), "No access was sampled.", || table(&headings(&columns), rows.iter()))
+    some(!rows.is_empty(), "No access was sampled.", || table(&headings(&columns), rows.into_iter()))
 }
 
 fn traffic(result: &LiveResult) -> String {
@@ -128,12 +156,12 @@ fn traffic(result: &LiveResult) -> String {
         ("demoted", traffic.demotions, "To a slower tier, by name."),
         ("reclaimed", traffic.reclaimed, "Off a tier by the kernel's own LRU."),
     ]
-    .map(|(what, pages, meaning)| [what.to_owned(), count(pages), meaning.to_owned()]);
+    .map(|(what, pages, meaning)| [what.into(), Cell::count(pages), meaning.into()]);
     let refused = words::refusals(&traffic.refused)
-        .map(|(why, moves, meaning)| [format!("refused: {why}"), count(moves), meaning.to_owned()]);
+        .map(|(why, moves, meaning)| [format!("refused: {why}").into(), Cell::count(moves), meaning.into()]);
     format!(
         "{}<p class=\"legend\">Pages of {}; {} copied.{}</p>",
-        table(&["what", "pages", "meaning"], moved.iter().chain(&refused)),
+        table(&["what", "pages", "meaning"], moved.into_iter().chain(refused)),
         words::page_size(result),
         traffic.bytes_moved,
         if result.summary.shadow { " Shadow: all of it only would have been." } else { "" }
@@ -145,7 +173,7 @@ fn cost(result: &LiveResult) -> String {
     let samples = counted(result.samples, "sample", "samples");
     let faults = counted(result.hint_faults, "hint fault", "hint faults");
     let steps = counted(result.steps, "step", "steps");
-    let (lost, foreign) = (count(result.samples_lost), count(summary.samples_foreign));
+    let (lost, foreign) = (Cell::count(result.samples_lost), Cell::count(summary.samples_foreign));
     let rows = [
         ("engine's CPU, agents included", words::engine_cpu(result).to_string()),
         ("as a share of one processor", percent(engine.cpu_share)),
@@ -167,12 +195,13 @@ fn warnings(warnings: &[String]) -> String {
 /// Returns the ranges in the result's order: the most accessed page first.
 fn ranges(result: &LiveResult) -> String {
     let columns: [Column<(&MemoryRange, u64)>; 5] = [
-        ("process", |(range, _)| range.process.to_string()),
-        ("address", |(range, _)| format!("{:#x}", range.start)),
-        ("size", |(range, _)| range.bytes.to_string()),
-        ("accesses sampled", |(range, _)| count(range.accesses)),
+        ("process", |(range, _)| Cell::digits(range.process.into())),
+        ("address", |(range, _)| format!("{:#x}", range.start).into()),
+        ("size", |(range, _)| Cell::size(range.bytes)),
+        ("accesses sampled", |(range, _)| Cell::count(range.accesses)),
         ("accesses per page", |&(range, page)| {
-            per_page(range.accesses as f64 / (range.bytes.0 as f64 / page as f64))
+            let accesses = range.accesses as f64 / (range.bytes.0 as f64 / page as f64);
+            if accesses < 100.0 { Cell::factor(accesses) } else { Cell::count(accesses as u64) }
         }),
     ];
     let page = result.summary.page_size.bytes().0;
@@ -181,10 +210,6 @@ fn ranges(result: &LiveResult) -> String {
         let rows = ranges.iter().take(MAX_ROWS).map(|range| cells(&columns, &(range, page)));
         table(&headings(&columns), rows) + &rest(ranges.len())
     })
-}
-
-fn per_page(accesses: f64) -> String {
-    if accesses < 100.0 { factor(accesses) } else { count(accesses as u64) }
 }
 
 /// Says how many rows are not shown.

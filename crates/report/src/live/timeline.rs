@@ -10,10 +10,6 @@ use crate::html::{gauges, merge_factor, rounded};
 const MAX_MOMENTS: usize = 600;
 /// Tiers in a picture.
 const MAX_TIERS: usize = 8;
-
-/// Bars in a picture.
-const MAX_SHARES: usize = 8;
-
 /// Returns the run's timeline in a bounded size, with a value for each moment.
 ///
 /// `hits` is the fast tier's share of the accesses since the previous moment, rates are pages or samples per
@@ -40,7 +36,6 @@ pub(super) fn timeline(result: &LiveResult) -> Value {
         "reclaimed": rate(|moment| moment.traffic.reclaimed),
         "samples": rate(|moment| moment.samples),
         "gauges": gauges(moments.iter().map(|moment| moment.gauges.iter().copied())),
-        "hot": summary.hot_set.shares.iter().take(MAX_SHARES).collect::<Vec<_>>(),
     })
 }
 

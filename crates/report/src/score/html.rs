@@ -3,23 +3,29 @@
 use isotherm_score::{EffectScore, PaperScore, Proof, Row, Scoreboard, Scored, Tally};
 
 use super::words;
-use crate::html::{STYLE, escape, fill, prose, table};
+use crate::html::{Page, escape, fold, prose, section, table};
 
-const PAGE: &str = include_str!("../../assets/score.html");
 const MARKS: &str = include_str!("../../assets/score.css");
 
-/// Returns the scoreboard as one HTML file, for light and dark screens, without scripts and network.
+const LEGEND: &str = "<p class=\"legend\"><span class=\"mark kept\">kept</span> the paper's order <span \
+    class=\"mark tie\">tie</span> ours do not differ <span class=\"mark not-kept\">not kept</span> the opposite order \
+    <span class=\"mark not-yet\">not yet</span> a workload or policy is missing. In the tables: paper → ours (ours / \
+    paper); ~ marks a figure of the paper that is approximate, a bound, or leaves open which case it is of.</p>";
+
+/// Returns the scoreboard as one HTML file, for light and dark screens, without network.
 pub fn score_html(board: &Scoreboard) -> String {
-    let papers: String = board.papers.iter().map(section).collect();
-    let parts = [
-        ("style", format!("{STYLE}{MARKS}")),
-        ("answer", prose(&words::verdict(board))),
-        ("facts", prose(&words::provenance(board).replace('`', ""))),
-        ("bars", board.papers.iter().map(bar).collect()),
-        ("summary", table(&words::SUMMARY, words::summary(board).into_iter())),
-        ("papers", papers),
-    ];
-    fill(PAGE, &parts)
+    let bars: String = board.papers.iter().map(bar).collect();
+    let summary = table(&words::SUMMARY, words::summary(board).into_iter());
+    let papers: String = board.papers.iter().map(paper).collect();
+    let page = Page {
+        kind: "scoreboard",
+        title: "the papers' comparisons in the simulator".into(),
+        answer: [words::verdict(board), words::provenance(board).replace('`', "")],
+        body: section("Orderings", "", &format!("{LEGEND}{bars}{summary}")) + &papers,
+        style: MARKS,
+        ..Page::default()
+    };
+    page.html(&())
 }
 
 /// Draws a paper's orderings as one bar, in the colours of the tables.
@@ -33,18 +39,17 @@ fn bar(paper: &PaperScore) -> String {
         )
     };
     let parts: String = parts.iter().filter(|(number, _)| *number > 0).map(part).collect();
-    format!("<div class=\"bar\"><b>{}</b><div>{parts}</div></div>", escape(&paper.title))
+    format!("<div class=\"tally\"><b>{}</b><div>{parts}</div></div>", escape(&paper.title))
 }
 
-fn section(paper: &PaperScore) -> String {
+fn paper(paper: &PaperScore) -> String {
     let comparisons: String = paper.comparisons.iter().map(compared).collect();
     let effects: String = paper.effects.iter().map(switched).collect();
-    format!(
-        "<section><h2>{}</h2><p class=\"legend\">{}</p>{comparisons}<h3>Effects of model and scale, \
-         switched</h3>{effects}</section>",
-        escape(&paper.title),
+    let body = format!(
+        "<p class=\"legend\">{}</p>{comparisons}<h3>Effects of model and scale, switched</h3>{effects}",
         prose(&words::paper(paper).replace('`', ""))
-    )
+    );
+    fold(&paper.title, &words::tallied(paper.tally), &body)
 }
 
 fn compared(comparison: &Scored) -> String {
@@ -60,7 +65,7 @@ fn compared(comparison: &Scored) -> String {
     let gains = if comparison.gains.is_empty() { "" } else { &gains };
     let systems = words::systems(&comparison.systems).replace('`', "");
     format!(
-        "{head}{} {} {}</p><div class=\"scroll\"><table><thead><tr>{columns}</tr></thead>\
+        "{head}{} {} {}</p><div class=\"scroll\"><table class=\"data\"><thead><tr>{columns}</tr></thead>\
          <tbody>{rows}</tbody></table></div>{gains}{}",
         prose(&words::conditions(comparison)),
         prose(&comparison.note),

@@ -6,7 +6,7 @@ mod words;
 
 use isotherm_sim::{Outcome, PolicySize, Recommended, SizeReport};
 
-use crate::columns::{Column, cells, headings, narrow};
+use crate::columns::{Cell, Column, cells, headings, narrow, texts};
 use crate::format::{count, percent};
 use crate::table::{aligned, answered, machine, named, noted};
 use crate::verdict::{Verdict, sized};
@@ -43,7 +43,7 @@ pub fn size_table(report: &SizeReport, plan: &Plan) -> String {
         ("seed", input.seed.to_string()),
     ]);
     let columns = narrow(&columns(), &NARROW);
-    let rows = report.policies.iter().map(|policy| cells(&columns, &(report, policy)));
+    let rows = report.policies.iter().map(|policy| texts(&columns, &(report, policy)));
     let mut text = format!("{}\n{head}\n{}\n", answered(&verdict), aligned(&headings(&columns), rows, 1));
     text.extend(notes(report, plan, &verdict).iter().map(|note| noted(note)));
     text
@@ -53,7 +53,7 @@ pub fn size_table(report: &SizeReport, plan: &Plan) -> String {
 const NARROW: [&str; 6] = ["policy", "needs", "interval", "of footprint", "slowdown", "verified"];
 
 /// Returns a row per policy.
-fn rows(report: &SizeReport) -> impl Iterator<Item = Vec<String>> {
+fn rows(report: &SizeReport) -> impl Iterator<Item = Vec<Cell>> {
     let columns = columns();
     report.policies.iter().map(move |policy| cells(&columns, &(report, policy)))
 }
@@ -61,26 +61,31 @@ fn rows(report: &SizeReport) -> impl Iterator<Item = Vec<String>> {
 /// Returns the columns of a policy.
 fn columns<'a>() -> [Column<(&'a SizeReport, &'a PolicySize)>; 8] {
     [
-        ("policy", |(_, policy)| policy.policy.clone()),
+        ("policy", |(_, policy)| policy.policy.as_str().into()),
         ("needs", |(_, policy)| match (&policy.recommended, policy.outcome) {
-            (Some(size), _) => size.fast_bytes.to_string(),
+            (Some(size), _) => Cell::size(size.fast_bytes),
             (None, Outcome::Never) => "never".into(),
             (None, _) => "not found".into(),
         }),
-        ("interval", |(_, policy)| recommended(policy, interval)),
-        ("of footprint", |(report, policy)| recommended(policy, |size| percent(share(report, size)))),
-        ("saves", |(_, policy)| recommended(policy, |size| size.saved_bytes.to_string())),
-        ("slowdown", |(_, policy)| recommended(policy, |size| cost(size.slowdown))),
+        ("interval", |(_, policy)| {
+            recommended(policy, |size| Cell::size(size.low_bytes).shown_as(interval(size)))
+        }),
+        ("of footprint", |(report, policy)| recommended(policy, |size| Cell::percent(share(report, size)))),
+        ("saves", |(_, policy)| recommended(policy, |size| Cell::size(size.saved_bytes))),
+        ("slowdown", |(_, policy)| recommended(policy, |size| costs(size.slowdown))),
         ("verified", |(_, policy)| verified(policy).into()),
         ("knee", |(_, policy)| {
             let knee = policy.knee.as_ref();
-            knee.map_or("-".into(), |knee| format!("{} ({})", knee.fast_bytes, cost(knee.slowdown)))
+            knee.map_or_else(Cell::unknown, |knee| {
+                let text = format!("{} ({})", knee.fast_bytes, cost(knee.slowdown));
+                Cell::size(knee.fast_bytes).shown_as(text)
+            })
         }),
     ]
 }
 
-fn recommended(policy: &PolicySize, cell: impl Fn(&Recommended) -> String) -> String {
-    policy.recommended.as_ref().map_or("-".into(), cell)
+fn recommended(policy: &PolicySize, cell: impl Fn(&Recommended) -> Cell) -> Cell {
+    policy.recommended.as_ref().map_or_else(Cell::unknown, cell)
 }
 
 /// Returns the size as a share of the footprint.
@@ -91,6 +96,10 @@ fn share(report: &SizeReport, size: &Recommended) -> f64 {
 /// Formats a slowdown as its cost: `4.8 %`.
 fn cost(slowdown: f64) -> String {
     percent(slowdown - 1.0)
+}
+
+fn costs(slowdown: f64) -> Cell {
+    Cell::percent(slowdown - 1.0)
 }
 
 fn interval(size: &Recommended) -> String {

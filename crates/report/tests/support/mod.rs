@@ -3,6 +3,7 @@
 
 #![allow(dead_code, unreachable_pub)] // each test binary uses its part
 
+pub mod browser;
 pub mod documented;
 pub mod live;
 pub mod sized;
@@ -16,7 +17,8 @@ use isotherm_core::{Bytes, Nanos, PageSize};
 use isotherm_machine::MachineNumber;
 use isotherm_machine::MachineSummary;
 use isotherm_sim::{
-    Charges, FailedMoves, Heatmap, InputSummary, Interval, LongRun, Region, Report, Round, RunResult,
+    Charges, FailedMoves, Heatmap, Held, InputSummary, Interval, LongRun, Region, Report, Round, RunResult,
+    TimeParts,
 };
 
 const FREQTIER: &[Spec] = &[
@@ -102,7 +104,10 @@ pub fn report() -> Report {
 pub fn sized(intervals: usize, columns: usize, rows: usize, repeat: usize) -> Report {
     let runs =
         SIZES.iter().flat_map(|size| POLICIES.iter().map(move |policy| run(*policy, *size, intervals)));
-    let runs: Vec<_> = runs.collect();
+    let mut runs: Vec<_> = runs.collect();
+    for run in runs.iter_mut().filter(|run| !["oracle", "belady"].contains(&run.policy.as_str())) {
+        run.fast_cells = fast_cells(columns, rows, run.fast_bytes.0 as f64 / FOOTPRINT as f64);
+    }
     let runs = std::iter::repeat_n(runs, repeat).flatten().collect();
     Report {
         version: "0.1.0".into(),
@@ -183,7 +188,30 @@ fn heatmap(columns: usize, rows: usize) -> Heatmap {
         pages_per_row: (FOOTPRINT >> 12) as f64 / rows as f64,
         addresses: addresses.collect(),
         counts,
+        objects: objects(),
     }
+}
+
+/// Returns what the pages hold, a half of them in one table.
+fn objects() -> Vec<Held> {
+    let held = |name: &str, mib: u64, accesses| Held { name: name.into(), pages: mib << 8, accesses };
+    vec![
+        held("table", 1900, 41_000_000),
+        held("", 39, 0),
+        held("index", 120, 12_000_000),
+        held("log", 100, 6_400_000),
+        held("[stack]", 1, 600_000),
+    ]
+}
+
+/// Returns whether the page is fast, in 255ths for each cell: the lowest rows, more of them later.
+fn fast_cells(columns: usize, rows: usize, share: f64) -> Vec<u8> {
+    let fast = |index: usize| {
+        let (row, column) = (index / columns, index % columns);
+        let until = rows as f64 * share * (0.5 + column as f64 / columns as f64 / 2.0);
+        ((until - row as f64).clamp(0.0, 1.0) * 255.0) as u8
+    };
+    (0..columns * rows).map(fast).collect()
 }
 
 fn regions() -> Vec<Region> {
@@ -231,6 +259,8 @@ fn run(
     let migrates = cost > 0.0;
     let moves = if migrates { 420_000 * inverse / 9 } else { 0 };
     let modelled = (5e9 * (1.0 + (1.0 - hit_ratio) * 1.2 + cost)) as u64;
+    let [sampling, moving, deciding] = [0.3, 0.6, 0.1].map(|part| Nanos((5e9 * cost * part) as u64));
+    let program = Nanos(modelled) - sampling - moving - deciding;
     RunResult {
         policy: policy.into(),
         parameters: Parameters::new(policy, if policy == "freqtier" { FREQTIER } else { &[] }),
@@ -258,6 +288,8 @@ fn run(
         beats_oracle: !["all-fast", "belady"].contains(&policy) && hit_ratio > oracle,
         slowdown: modelled as f64 / 5e9,
         modelled_ns: Nanos(modelled),
+        all_fast_ns: Nanos(5_000_000_000),
+        parts: TimeParts { program, sampling, moving, deciding },
         stall_ns: vec![Nanos(1_900_000_000), Nanos(modelled / 3)],
         tier_bytes: vec![Bytes(3 << 30), Bytes(2 << 30)],
         promotions: moves,
@@ -276,8 +308,33 @@ fn run(
         charges: Charges { moving: Nanos(if migrates { 600_000_000 } else { 0 }), ..Charges::default() },
         wall_s: 2.5,
         timeline: timeline(policy, hit_ratio, oracle, moves, modelled, intervals),
+        fast_cells: Vec::new(),
         long_run: None,
     }
+}
+
+/// Returns a report of every policy and bound at two sizes, with long names beside the heatmap.
+#[allow(unreachable_pub, reason = "shared by some of the tests")]
+pub fn full_report() -> Report {
+    let mut report = report();
+    let known: Vec<RunResult> = report.runs.drain(..).collect();
+    for (fast, _) in &SIZES[..2] {
+        for (index, entry) in isotherm_policies::ALL.iter().enumerate() {
+            let like = known.iter().find(|run| run.fast == *fast && run.policy == entry.name);
+            let other = known.iter().find(|run| run.fast == *fast && run.policy == "freqtier");
+            let mut run = like.or(other).expect("some run").clone();
+            if like.is_none() {
+                let more = Nanos(40_000_000 * index as u64);
+                run.policy = entry.name.into();
+                run.parameters = entry.parameters();
+                run.modelled_ns += more;
+                run.parts.moving += more;
+                run.slowdown = run.modelled_ns.0 as f64 / run.all_fast_ns.0 as f64;
+            }
+            report.runs.push(run);
+        }
+    }
+    report
 }
 
 /// Returns the report as of runs of 100 rounds, 3 of them simulated: freqtier pays back, lru never does.
@@ -304,6 +361,8 @@ pub fn long_report() -> Report {
             slowdown,
             hit_ratio: run.hit_ratio,
             modelled_ns: Nanos(100 * time),
+            all_fast_ns: Nanos(100 * (5_000_000_000 / 3)),
+            parts: TimeParts { program: Nanos(100 * time), ..TimeParts::default() },
             first_touch_ns: Nanos(300_000_000_000),
             pays_back_ns: (run.policy == "freqtier").then_some(Nanos(40_000_000_000)),
             each: vec![round(300), round(20), round(0)],

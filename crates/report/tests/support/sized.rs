@@ -29,6 +29,7 @@ pub fn sizing(budget: f64) -> SizeReport {
         provenance: [("command".to_owned(), "small".to_owned())].into(),
         stream,
         ranges: Vec::new(),
+        mappings: Vec::new(),
     };
     let profile = Profile::builtin("pact").expect("a built-in profile");
     let policies = ["first-touch", "freqtier", "oracle", "belady"];

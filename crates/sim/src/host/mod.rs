@@ -11,7 +11,7 @@ use isotherm_core::{
     Bytes, Copying, DeviceRequest, Gauge, Host, MigrationContext, MoveStatus, Nanos, Outcome, PageId,
     PageSize, Pages, Plan, SampleBatch, Sampling, Signal, Signals, TierId, View, Work,
 };
-use isotherm_machine::{Costs, DeviceProfile, LINE_BYTES, Profile, transfer_time};
+use isotherm_machine::{Cause, Costs, DeviceProfile, LINE_BYTES, Profile, transfer_time};
 use isotherm_neoprof::Parameters;
 
 pub(crate) use self::moving::Migrations;
@@ -131,12 +131,12 @@ impl<'a> SimHost<'a> {
     }
 
     /// Charges `cost` to the thread that carries the plan out: a program thread if the policy runs in faults.
-    fn charge_migration(&mut self, account: Account, cost: Nanos, thread: Option<u16>) {
+    fn charge_migration(&mut self, account: Account, cause: Cause, cost: Nanos, thread: Option<u16>) {
         match self.migration_context {
             MigrationContext::Shared | MigrationContext::Dedicated => self.charge(account, cost),
             MigrationContext::Faulting => {
                 *account(&mut self.processor.charges) += cost;
-                self.processor.delay_program(thread, cost.0 * 1000);
+                self.processor.delay_program(thread, cost.0 * 1000, cause);
             }
         }
     }
@@ -185,9 +185,10 @@ impl<'a> SimHost<'a> {
         }
         let armed = newly.len() as u64;
         if armed > 0 {
-            self.charge_migration(|charges| &mut charges.arming, Nanos(self.costs.arm_page.0 * armed), None);
-            self.processor.hold_lock(armed.div_ceil(PAGES_PER_TABLE));
-            self.shoot_down_now(&newly);
+            let cost = Nanos(self.costs.arm_page.0 * armed);
+            self.charge_migration(|charges| &mut charges.arming, Cause::Sampling, cost, None);
+            self.processor.hold_lock(armed.div_ceil(PAGES_PER_TABLE), Cause::Sampling);
+            self.shoot_down_now(&newly, Cause::Sampling);
         }
     }
 
@@ -235,7 +236,8 @@ impl View for SimHost<'_> {
 
     fn walk(&mut self, cursor: PageId, limit: usize, found: &mut Vec<(PageId, TierId)>) -> Option<PageId> {
         let (next, read) = self.processor.locator.walk(cursor, limit, found);
-        self.charge_migration(|charges| &mut charges.scanning, Nanos(self.costs.scan_page.0 * read), None);
+        let cost = Nanos(self.costs.scan_page.0 * read);
+        self.charge_migration(|charges| &mut charges.scanning, Cause::Deciding, cost, None);
         next
     }
 
@@ -246,12 +248,9 @@ impl View for SimHost<'_> {
         found: &mut Vec<(PageId, TierId, bool)>,
     ) -> Option<PageId> {
         let (next, read) = self.processor.locator.scan_accessed(cursor, limit, found);
-        self.charge_migration(
-            |charges| &mut charges.scanning,
-            Nanos(self.costs.accessed_page.0 * read),
-            None,
-        );
-        self.processor.hold_lock(read.div_ceil(PAGES_PER_TABLE));
+        let cost = Nanos(self.costs.accessed_page.0 * read);
+        self.charge_migration(|charges| &mut charges.scanning, Cause::Deciding, cost, None);
+        self.processor.hold_lock(read.div_ceil(PAGES_PER_TABLE), Cause::Deciding);
         next
     }
 

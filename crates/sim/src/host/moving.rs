@@ -1,7 +1,7 @@
 //! Moving pages: copies, mappings changed, translations shot down; reclaim of the least recently used.
 
 use isotherm_core::{Bytes, MigrationContext, MoveStatus, Nanos, PageId, PageSize, Pages, TierId};
-use isotherm_machine::transfer_time;
+use isotherm_machine::{Cause, transfer_time};
 
 use super::SimHost;
 use crate::FailedMoves;
@@ -28,7 +28,7 @@ impl SimHost<'_> {
         if status == MoveStatus::Moved {
             let cost = self.costs.move_page + if shadowed { Nanos(0) } else { self.copy(page, from, to) };
             let thread = self.processor.faults.thread(page);
-            self.charge_migration(|charges| &mut charges.moving, cost, thread);
+            self.charge_migration(|charges| &mut charges.moving, Cause::Moving, cost, thread);
             self.remapped(page);
         }
         self.count(status, from, to)
@@ -46,7 +46,7 @@ impl SimHost<'_> {
         }
         let copying = if shadowed { Nanos(0) } else { self.copy(page, from, to) };
         // Its dirty bit is cleared and flushed before the copy; its mapping is changed and flushed after it.
-        self.shoot_down_now(&[page]);
+        self.shoot_down_now(&[page], Cause::Moving);
         let written = !shadowed && self.processor.stores_within(page, copying.0 * 1000);
         self.charge(|charges| &mut charges.moving, self.costs.move_page + copying);
         if written {
@@ -94,7 +94,7 @@ impl SimHost<'_> {
 
     /// Accounts for a changed mapping: flushes its translation now or with its batch.
     fn remapped(&mut self, page: PageId) {
-        self.processor.hold_lock(1);
+        self.processor.hold_lock(1, Cause::Moving);
         self.unflushed.push(page);
         // Linux batches the flushes of base pages only (migrate_pages_batch).
         if self.page_size == PageSize::Huge || self.unflushed.len() >= self.costs.shootdown_batch as usize {
@@ -105,19 +105,19 @@ impl SimHost<'_> {
     pub(super) fn shoot_down(&mut self) {
         if !self.unflushed.is_empty() {
             let pages = std::mem::take(&mut self.unflushed);
-            self.shoot_down_now(&pages);
+            self.shoot_down_now(&pages, Cause::Moving);
             self.unflushed = pages;
             self.unflushed.clear();
         }
     }
 
-    pub(super) fn shoot_down_now(&mut self, pages: &[PageId]) {
+    pub(super) fn shoot_down_now(&mut self, pages: &[PageId], cause: Cause) {
         if pages.len() > FULL_FLUSH_ABOVE {
             self.processor.cores.flush_all();
         } else {
             pages.iter().for_each(|page| self.processor.cores.flush(page.0));
         }
-        self.processor.interrupt(self.costs.shootdown.0 * 1000);
+        self.processor.interrupt(self.costs.shootdown.0 * 1000, cause);
     }
 
     pub(super) fn reclaim(&mut self, from: TierId, pages: Pages, demoted: &mut Vec<PageId>) -> Pages {

@@ -3,7 +3,7 @@
 use isotherm_core::{Bytes, Nanos};
 
 use crate::long::Long;
-use crate::result::{LongRun, Round};
+use crate::result::{LongRun, Round, TimeParts};
 
 /// Rounds that a policy which moves pages is compared over at least, whatever its control loop.
 const MOVING_WINDOW: usize = 3;
@@ -28,6 +28,8 @@ pub(crate) struct Rounds {
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Counted {
     pub(crate) time: Nanos,
+    /// Time that tiering took of it.
+    pub(crate) taken: [Nanos; 3],
     pub(crate) accesses: u64,
     pub(crate) hits: u64,
     pub(crate) loads: u64,
@@ -35,6 +37,12 @@ pub(crate) struct Counted {
     pub(crate) slow_bytes: Bytes,
     pub(crate) promotions: u64,
     pub(crate) demotions: u64,
+}
+
+impl Counted {
+    pub(crate) fn parts(&self) -> TimeParts {
+        TimeParts::new(self.time, self.taken)
+    }
 }
 
 /// Averages over rounds.
@@ -77,6 +85,7 @@ impl Rounds {
         let before = std::mem::replace(&mut self.before, now);
         self.done.push(Round {
             modelled_ns: now.time - before.time,
+            parts: now.parts() - before.parts(),
             slowdown: 0.0,
             hit_ratio: (now.hits - before.hits) as f64 / (now.accesses - before.accesses).max(1) as f64,
             promotions: now.promotions - before.promotions,
@@ -119,7 +128,8 @@ impl Rounds {
         let known = self.done.len().saturating_sub(1).max(1);
         let alike = if self.settled() { 2 } else { 1 };
         let window = self.window().map_or(known, |window| known.min(alike * window));
-        let mean = Mean::of(&self.done[self.done.len() - window..]);
+        let last = &self.done[self.done.len() - window..];
+        let mean = Mean::of(last);
         let round_ns = Nanos(mean.time.round() as u64);
         let fast = all_fast.map_or(round_ns, |all_fast| all_fast.round_ns).0.max(1) as f64;
         let slowdown = |round: &Round| Round { slowdown: round.modelled_ns.0 as f64 / fast, ..*round };
@@ -136,6 +146,16 @@ impl Rounds {
             ..LongRun::default()
         };
         run.modelled_ns = run.after(run.rounds);
+        run.all_fast_ns = all_fast.map_or(run.modelled_ns, |all_fast| all_fast.after(run.rounds));
+        let sum = |rounds: &[Round], cause: usize| {
+            rounds.iter().map(|round| round.parts.taken()[cause].0).sum::<u64>()
+        };
+        let beyond = run.rounds.saturating_sub(run.simulated);
+        let taken = std::array::from_fn(|cause| {
+            let each = sum(last, cause) / window as u64;
+            Nanos(sum(&self.done, cause).saturating_add(each.saturating_mul(beyond)))
+        });
+        run.parts = TimeParts::new(run.modelled_ns, taken);
         run
     }
 }

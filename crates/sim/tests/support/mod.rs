@@ -69,6 +69,7 @@ pub fn input(stream: Stream) -> Input {
         provenance: BTreeMap::new(),
         stream,
         ranges: Vec::new(),
+        mappings: Vec::new(),
     }
 }
 
