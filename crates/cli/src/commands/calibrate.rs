@@ -1,11 +1,13 @@
-//! `isotherm calibrate`: measures this machine's memory for a machine profile.
+//! `isotherm calibrate`: measures this machine for a machine profile.
 
 use std::path::Path;
 
 use isotherm_core::{Bytes, Signal, Signals};
-use isotherm_doctor::calibrate::{Arena, Fit, Latency, STEADY, fit, latency, runs, usual_size};
+use isotherm_doctor::calibrate::{Calibration, Fit, STEADY, Tools, measure, usual_size};
 use isotherm_linux::perf::counters::PmuCounters;
 use isotherm_linux::perf::data_source::TierMap;
+use isotherm_linux::perf::source::PmuSource;
+use isotherm_linux::source::AccessSource;
 use isotherm_linux::topology::{Tiers, Topology};
 use isotherm_machine::{Profile, is_path};
 
@@ -14,15 +16,10 @@ use crate::commands::machines::load_profile;
 use crate::date::today;
 use crate::failure::Failure;
 use crate::output::{self, listing, print, say};
+use crate::progress;
 
-struct Measured {
-    nodes: Vec<u32>,
-    latency: Latency,
-    k: Option<Fit>,
-}
-
-/// Runs the verb. Prints latencies in any case and stores what was measured steadily; fails if that is not
-/// all that was asked for.
+/// Runs the verb. Prints what was measured in any case, and stores what was measured steadily; fails if that
+/// is not all that could be measured.
 pub(crate) fn run(args: &CalibrateArgs) -> Result<(), Failure> {
     let base = load_profile(&args.machine)?;
     let topology = Topology::read(Path::new("/")).map_err(Failure::failed)?;
@@ -38,20 +35,28 @@ pub(crate) fn run(args: &CalibrateArgs) -> Result<(), Failure> {
         )));
     }
     let file = output::open(args.output.as_ref())?;
+    let name = base_name(&args.machine)?;
     let nodes: Vec<Vec<u32>> = tiers.all().iter().map(|tier| tier.nodes.clone()).collect();
-    let mut counters = open(TierMap::of(&topology, &nodes));
-    let mut measured = Vec::new();
-    let (cache, mut least) = (usual_size(Path::new("/"), Bytes(0)).0, Bytes(u64::MAX));
-    for (index, tier) in tiers.all().iter().enumerate() {
-        let size = args.size.unwrap_or_else(|| usual_size(Path::new("/"), tier.free).1);
-        least = least.min(size);
-        let mut arena = Arena::new(size, Some(&tier.nodes)).map_err(Failure::failed)?;
-        let latency = latency(&mut arena).map_err(Failure::failed)?;
-        let runs = counters.as_mut().ok().map(|counters| runs(&mut arena, index, counters)).transpose();
-        let k = runs.map_err(Failure::failed)?.and_then(|runs| fit(&runs));
-        measured.push(Measured { nodes: tier.nodes.clone(), latency, k });
-    }
-    print(&table(&measured))?;
+    let map = TierMap::of(&topology, &nodes);
+    let mut counters = open(map);
+    let samples = PmuSource::detect(false, map).map(|source| Box::new(source) as Box<dyn AccessSource>);
+    let tools = Tools {
+        counters: counters.as_mut().map_err(|why| why.clone()),
+        samples: samples.map_err(|error| error.to_string()),
+    };
+    let cache = usual_size(Path::new("/"), Bytes(0)).0;
+    let size = |free| args.size.unwrap_or_else(|| usual_size(Path::new("/"), free).1);
+    let memory: Vec<_> = tiers.all().iter().map(|tier| (tier.nodes.clone(), size(tier.free))).collect();
+    let least = memory.iter().map(|&(_, size)| size).min().unwrap_or_default();
+    let line = progress::line(false);
+    let measured = measure(&memory, tools, &mut |round, rounds| {
+        line.set_message(format!("measuring: round {round} of {rounds}"));
+        line.tick();
+    });
+    line.finish_and_clear();
+    let measured = measured.map_err(Failure::failed)?;
+    let judged = judge(&measured);
+    print(&table(&judged, &measured))?;
     if let Some(cache) = cache.filter(|cache| least.0 < 2 * cache.0) {
         say(&format!(
             "isotherm: {least} measured with a last-level cache of {cache}: some links hit it, so \
@@ -59,37 +64,70 @@ pub(crate) fn run(args: &CalibrateArgs) -> Result<(), Failure> {
         ));
     }
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
-    let doubts: Vec<String> =
-        measured.iter().enumerate().flat_map(|(tier, measured)| measured.doubts(tier, processors)).collect();
-    if !doubts.is_empty() {
+    if let Some(why) = measured.disturbed(processors) {
         let kept = if file.is_some() { "nothing is written" } else { "do not use it" };
         return Err(Failure::failed(format!(
-            "not measured steadily, {kept}: {}; try again on a quiet machine",
-            doubts.join("; ")
+            "not measured alone, {kept}: {why}; try again on a quiet machine"
         )));
     }
     if let (Some(file), Some(path)) = (file, &args.output) {
-        let name = base_name(&args.machine)?;
-        file.write(stored(&name, &base, &measured, &path.display().to_string())?)?;
+        file.write(stored(&name, &base, &judged, &path.display().to_string())?)?;
     }
-    match counters {
-        Err(why) => Err(Failure::usage(format!("k is not calibrated, only latency: {why}"))),
-        Ok(_) if measured.iter().any(|tier| tier.k.is_none()) => Err(Failure::failed(
-            "k is not calibrated for every tier: the counters stopped or were multiplexed; is \
-             another profiler running?",
-        )),
-        Ok(_) => Ok(()),
+    let doubts: Vec<String> = judged
+        .iter()
+        .filter_map(|number| Some(format!("{}: {}", number.path, number.value.as_ref().err()?)))
+        .collect();
+    if doubts.is_empty() {
+        return Ok(());
     }
+    let kept = if args.output.is_some() { "left to the base" } else { "do not use it" };
+    let doubts = doubts.join("; ");
+    Err(Failure::failed(format!("not measured steadily, {kept}: {doubts}; try again on a quiet machine")))
 }
 
-impl Measured {
-    /// Returns what was not measured steadily, each with the reason.
-    fn doubts(&self, tier: usize, processors: usize) -> impl Iterator<Item = String> {
-        let latency = self.latency.doubt(processors).map(|why| format!("latency of tier {tier}: {why}"));
-        let unsteady = self.k.filter(|fit| fit.error > STEADY);
-        let k = unsteady.map(|fit| format!("k of tier {tier}: error +-{:.0} %", 100.0 * fit.error));
-        latency.into_iter().chain(k)
+/// A number as it would be written, or why it is not.
+#[derive(Debug, Clone, PartialEq)]
+struct Judged {
+    path: String,
+    value: Result<String, String>,
+    /// How it was measured, and how the repetitions agree.
+    how: String,
+    agreement: String,
+}
+
+/// Judges every number on its own. Without a steady latency, a tier's curve would begin anywhere.
+fn judge(measured: &Calibration) -> Vec<Judged> {
+    let mut judged = Vec::new();
+    for (tier, curve) in measured.curves.iter().enumerate() {
+        let latency = measured.numbers.iter().find(|number| number.path == format!("tier.{tier}.latency"));
+        let doubt = latency.and_then(|number| number.series.doubt(number.unit.name()));
+        judged.push(Judged {
+            path: format!("tier.{tier}.curve"),
+            value: doubt.map_or_else(|| curve.text(), |why| Err(format!("idle, {why}"))),
+            how: format!("a chase beside {} threads that load and store at a pace", curve.threads),
+            agreement: curve.agreement(),
+        });
     }
+    for number in &measured.numbers {
+        judged.push(Judged {
+            path: number.path.clone(),
+            value: number.series.doubt(number.unit.name()).map_or_else(|| Ok(number.text()), Err),
+            how: number.how.into(),
+            agreement: number.series.agreement(),
+        });
+    }
+    for (tier, fit) in measured.fits.iter().enumerate() {
+        let Some(Fit { k, error, runs }) = fit else { continue };
+        let percent = 100.0 * error;
+        let unsteady = *error > STEADY;
+        judged.push(Judged {
+            path: format!("tier.{tier}.k"),
+            value: if unsteady { Err(format!("error +-{percent:.0} %")) } else { Ok(format!("{k:.0}ns")) },
+            how: "chases and streams".into(),
+            agreement: format!("{runs} runs, error +-{percent:.0} %"),
+        });
+    }
+    judged
 }
 
 /// Returns the base's name as the written profile has it, wherever that lies.
@@ -112,44 +150,31 @@ fn open(tiers: TierMap) -> Result<PmuCounters, String> {
     }
 }
 
-fn table(measured: &[Measured]) -> String {
-    let mut table = listing(&["tier", "nodes", "latency", "busy with others", "k", "runs"]);
-    for (index, tier) in measured.iter().enumerate() {
-        let nodes: Vec<_> = tier.nodes.iter().map(u32::to_string).collect();
-        let Latency { nanoseconds, others, .. } = tier.latency;
-        let spread = 100.0 * tier.latency.spread();
-        let latency = format!("{nanoseconds:.1} ns, spread {spread:.0} %");
-        let (k, runs) = tier.k.map_or_else(
-            || ("not measured".into(), "0".into()),
-            |fit| (format!("{:.1} ns +-{:.0} %", fit.k, 100.0 * fit.error), fit.runs.to_string()),
-        );
-        let others = format!("{others:.1} processors");
-        table.add_row([index.to_string(), nodes.join("+"), latency, others, k, runs]);
+fn table(judged: &[Judged], measured: &Calibration) -> String {
+    let mut table = listing(&["number", "value", "repetitions"]);
+    for Judged { path, value, agreement, .. } in judged {
+        let value = match value {
+            // A curve is too long for a table.
+            Ok(value) if value.contains(';') => format!("{} points", value.split(';').count()),
+            Ok(value) => value.clone(),
+            Err(_) => "not steady".into(),
+        };
+        table.add_row([path, &value, agreement]);
     }
-    format!("{table}\n")
+    for (path, why) in &measured.lacking {
+        table.add_row([path.as_str(), "not measured", why]);
+    }
+    format!("{table}\nOthers kept {:.1} processors busy.\n", measured.others)
 }
 
-/// Returns a profile over the base with the measurements, date and error as their source.
-fn stored(name: &str, base: &Profile, measured: &[Measured], file: &str) -> Result<String, Failure> {
+/// Returns a profile over the base with what was steady, each number's source being its measurement.
+fn stored(name: &str, base: &Profile, judged: &[Judged], file: &str) -> Result<String, Failure> {
     let date = today();
     let mut profile = base.clone();
-    for (index, tier) in measured.iter().enumerate() {
-        let mut set = |name: &str, value: f64, source: String| {
-            let (path, value) = (format!("tier.{index}.{name}"), format!("{}ns", value.round().max(1.0)));
-            profile.set_from(&path, &value, &source).map_err(Failure::failed)
-        };
-        let spread = 100.0 * tier.latency.spread();
-        let source = format!(
-            "measured: isotherm calibrate, {date}, pointer chase, repetitions over seconds within {spread:.0} %"
-        );
-        set("latency", tier.latency.nanoseconds, source)?;
-        if let Some(Fit { k, error, runs }) = tier.k {
-            let error = 100.0 * error;
-            let source = format!(
-                "measured: isotherm calibrate, {date}, chases and streams, {runs} runs, error +-{error:.0} %"
-            );
-            set("k", k, source)?;
-        }
+    for Judged { path, value, how, agreement } in judged {
+        let Ok(value) = value else { continue };
+        let source = format!("measured: isotherm calibrate, {date}, {how}; {agreement}");
+        profile.set_from(path, value, &source).map_err(Failure::failed)?;
     }
     profile.name = file.into();
     profile.check().map_err(Failure::failed)?;
@@ -160,37 +185,54 @@ fn stored(name: &str, base: &Profile, measured: &[Measured], file: &str) -> Resu
 mod tests {
     use super::*;
 
+    fn number(path: &str, value: Result<&str, &str>) -> Judged {
+        Judged {
+            path: path.into(),
+            value: value.map(str::to_owned).map_err(str::to_owned),
+            how: "a chase".into(),
+            agreement: "18 repetitions in 6 rounds".into(),
+        }
+    }
+
     #[test]
-    fn a_stored_profile_holds_what_was_measured_with_date_and_error() {
+    fn a_stored_profile_holds_what_was_steady_with_date_and_repetitions() {
         let base = Profile::builtin("pact").expect("builtin");
-        let tier = |nanoseconds: f64, k| Measured {
-            nodes: vec![0],
-            latency: Latency { nanoseconds, least: nanoseconds, largest: 1.02 * nanoseconds, others: 0.0 },
-            k: Some(Fit { k, error: 0.051, runs: 15 }),
-        };
-        let text =
-            stored("pact", &base, &[tier(81.4, 70.2), tier(187.9, 165.6)], "mine.toml").expect("in order");
-        assert!(text.starts_with("base = \"pact\"\n") && text.lines().count() < 12, "{text}");
+        let curve = "50,0.5,81; 50,9,120; 100,0.5,81; 100,12,110";
+        let judged = [
+            number("tier.0.curve", Ok(curve)),
+            number("tier.0.latency", Ok("81ns")),
+            number("tier.1.latency", Ok("188ns")),
+            number("tier.1.k", Ok("166ns")),
+            number("costs.fault", Ok("880ns")),
+            number("costs.arm_page", Err("70 to 140 ns")),
+        ];
+        let text = stored("pact", &base, &judged, "mine.toml").expect("in order");
+        assert!(text.starts_with("base = \"pact\"\n"), "{text}");
         let again = Profile::parse(&text, "mine.toml").expect("a profile");
         assert_eq!((again.tiers[1].latency.0, again.tiers[1].k.map(|k| k.0)), (188, Some(166)));
-        assert_eq!(again.costs, base.costs);
+        assert_eq!(again.tiers[0].curve.as_ref().map(|curve| curve.points().len()), Some(4));
+        assert_eq!((again.tiers[0].latency.0, again.tiers[0].read_bandwidth), (81, 12_000_000_000));
+        assert_eq!((again.costs.fault.0, again.costs.arm_page), (880, base.costs.arm_page));
         let source = |path: &str| {
             let numbers = again.summary().numbers;
             numbers.into_iter().find(|number| number.path == path).map(|number| number.source)
         };
         let text = source("tier.1.k").expect("stored");
-        assert!(text.contains("15 runs, error +-5 %") && text.contains(", 20"), "{text}");
+        assert!(text.contains(", 20") && text.ends_with("; 18 repetitions in 6 rounds"), "{text}");
         // Tiers that are not slower one by one make no profile.
-        let error = stored("pact", &base, &[tier(200.0, 1.0), tier(100.0, 1.0)], "mine.toml");
+        let judged = [number("tier.0.latency", Ok("200ns")), number("tier.1.latency", Ok("100ns"))];
+        let error = stored("pact", &base, &judged, "mine.toml");
         assert!(error.is_err_and(|error| error.to_string().contains("tier")));
     }
 
     #[test]
     fn an_error_of_the_fit_is_a_doubt() {
-        let latency = Latency { nanoseconds: 80.0, least: 80.0, largest: 81.0, others: 0.0 };
-        let measured =
-            |error| Measured { nodes: vec![0], latency, k: Some(Fit { k: 70.0, error, runs: 15 }) };
-        assert_eq!(measured(0.05).doubts(0, 2).count(), 0);
-        assert_eq!(measured(0.3).doubts(1, 2).collect::<Vec<_>>(), ["k of tier 1: error +-30 %"]);
+        let of = |error| {
+            let fits = vec![Some(Fit { k: 70.0, error, runs: 15 })];
+            let (numbers, curves, lacking) = (Vec::new(), Vec::new(), Vec::new());
+            judge(&Calibration { numbers, curves, fits, lacking, others: 0.0 })[0].value.clone()
+        };
+        assert_eq!(of(0.05), Ok("70ns".into()));
+        assert_eq!(of(0.3), Err("error +-30 %".into()));
     }
 }

@@ -41,9 +41,16 @@ impl Arena {
     pub(super) fn words(&mut self) -> &mut [u64] {
         self.mapping.words()
     }
+
+    /// Returns the words of the requested size.
+    pub(super) fn used_words(&mut self) -> &mut [u64] {
+        let used = self.lines * LINE;
+        &mut self.mapping.words()[..used]
+    }
 }
 
-/// Returns the last-level cache's size in sysfs, and a much larger size that is at most half of `free`.
+/// Returns the last-level cache's size in sysfs, and a much larger size, twice of which is at most half of
+/// `free`.
 pub fn usual_size(root: &Path, free: Bytes) -> (Option<Bytes>, Bytes) {
     let tree = Tree::new(root);
     let kibibytes = |index: u32| {
@@ -52,7 +59,7 @@ pub fn usual_size(root: &Path, free: Bytes) -> (Option<Bytes>, Bytes) {
     };
     let cache = (0..8).filter_map(kibibytes).max().map(|kibibytes| Bytes(kibibytes << 10));
     let wanted = cache.map_or(MIN, |cache| MIN.max(Bytes(cache.0 * CACHES)));
-    (cache, wanted.min(Bytes(free.0 / 2)))
+    (cache, wanted.min(Bytes(free.0 / 4)))
 }
 
 #[cfg(test)]
@@ -72,7 +79,7 @@ mod tests {
         write(0, "32K\n");
         write(3, "491520K\n");
         assert_eq!(usual_size(root.path(), much), (Some(Bytes(480 << 20)), Bytes(1920 << 20)));
-        assert_eq!(usual_size(root.path(), Bytes(1 << 30)).1, Bytes(512 << 20));
+        assert_eq!(usual_size(root.path(), Bytes(1 << 30)).1, Bytes(256 << 20));
     }
 
     #[test]

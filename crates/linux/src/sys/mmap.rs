@@ -14,10 +14,13 @@ use std::ptr::{NonNull, null_mut};
 use std::slice;
 use std::sync::atomic::AtomicU64;
 
+use isotherm_core::Nanos;
+
 use super::memory_file;
 use super::pages::{HUGE, PAGE, madvise};
 use super::plain::{Atomics, Zeroed};
 use super::range::Range64;
+use crate::clock;
 
 /// Memory that can be read and written, unmapped on drop. References into it must not outlive it.
 #[derive(Debug)]
@@ -233,18 +236,71 @@ impl<T: Atomics> Deref for WipedOnFork<T> {
     }
 }
 
-/// Private memory that can be bound to nodes, in huge pages where the kernel has them.
+/// Private memory that can be bound to nodes. Children do not inherit it, but for [`Self::share_once`].
 #[derive(Debug)]
 pub struct BoundMemory {
     mapping: Mapping,
 }
 
 impl BoundMemory {
-    /// Maps `bytes`, rounded up to a huge page; none of it is present yet.
+    /// Maps `bytes`, rounded up to a huge page, in huge pages where the kernel has them; none of it is
+    /// present yet.
     pub fn new(bytes: usize) -> io::Result<Self> {
+        Self::advised(bytes, libc::MADV_HUGEPAGE)
+    }
+
+    /// As [`Self::new`], in base pages.
+    pub fn in_base_pages(bytes: usize) -> io::Result<Self> {
+        Self::advised(bytes, libc::MADV_NOHUGEPAGE)
+    }
+
+    fn advised(bytes: usize, advice: libc::c_int) -> io::Result<Self> {
         let mapping = Mapping::anonymous(bytes.max(1).next_multiple_of(HUGE), 0)?;
-        mapping.advise(libc::MADV_HUGEPAGE);
+        mapping.advise(advice);
+        mapping.advise(libc::MADV_DONTFORK);
         Ok(Self { mapping })
+    }
+
+    /// Makes the next write to each page fault, though nobody else has it: it was shared with a child that
+    /// has ended.
+    ///
+    /// # Errors
+    /// `EAGAIN` for too many processes, `ENOMEM`.
+    pub fn share_once(&mut self) -> io::Result<()> {
+        self.mapping.advise(libc::MADV_DOFORK);
+        // SAFETY: the child calls nothing but `_exit`, which is safe in the child of any program.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            // SAFETY: ends the child and returns to nobody.
+            unsafe { libc::_exit(0) };
+        }
+        let forked = super::checked(child);
+        self.mapping.advise(libc::MADV_DONTFORK);
+        let child = forked?;
+        loop {
+            // SAFETY: the call may store no status.
+            match super::checked(unsafe { libc::waitpid(child, null_mut(), 0) }) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                waited => break waited.map(drop),
+            }
+        }
+    }
+
+    /// Takes all access to the memory away, gives it back, and returns how long the first took.
+    ///
+    /// # Errors
+    /// `ENOMEM`; the memory is unmapped then.
+    pub fn arm(self) -> io::Result<(Self, Nanos)> {
+        let protect = |access: libc::c_int| {
+            let (start, bytes) = (self.mapping.start().cast(), self.mapping.bytes);
+            // SAFETY: the memory is this value's alone, and no reference into it exists while it is moved.
+            super::checked(unsafe { libc::mprotect(start, bytes, access) })
+        };
+        let start = clock::monotonic();
+        protect(libc::PROT_NONE)?;
+        let time = clock::monotonic() - start;
+        protect(libc::PROT_READ | libc::PROT_WRITE)?;
+        Ok((self, time))
     }
 
     /// Binds pages that are not present yet to `nodes` (`mbind(2)`, `MPOL_BIND`).
@@ -297,5 +353,36 @@ impl GuardedPages {
         // SAFETY: the pages are readable and writable for as long as `self` lives, page-aligned, and any bits
         // are a word; writes go through the atomics alone.
         unsafe { slice::from_raw_parts(self.start().cast(), self.bytes / size_of::<AtomicU64>()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns the faults of this thread so far that read nothing from a disk.
+    fn faults() -> u64 {
+        let text = std::fs::read_to_string("/proc/thread-self/stat").expect("procfs");
+        let (_, rest) = text.rsplit_once(')').expect("a name");
+        rest.split_whitespace().nth(7).and_then(|count| count.parse().ok()).expect("the tenth field")
+    }
+
+    #[test]
+    fn each_page_that_was_shared_once_faults_once_and_keeps_its_contents() {
+        let pages = 2 * HUGE / PAGE as usize;
+        let mut memory = BoundMemory::in_base_pages(2 * HUGE).expect("memory");
+        let write = |memory: &mut BoundMemory| {
+            let before = faults();
+            memory.words().iter_mut().step_by(PAGE as usize / 8).for_each(|word| *word += 1);
+            faults() - before
+        };
+        assert!(write(&mut memory) >= pages as u64, "first use");
+        assert!(write(&mut memory) < 8);
+        memory.share_once().expect("a child");
+        let found = write(&mut memory);
+        assert!((pages as u64..pages as u64 + 8).contains(&found), "{found} faults of {pages} pages");
+        let (mut memory, time) = memory.arm().expect("accessible again");
+        assert!(time.0 > 0);
+        assert!(memory.words().iter().step_by(PAGE as usize / 8).all(|&word| word == 3));
     }
 }
