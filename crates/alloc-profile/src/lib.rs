@@ -19,6 +19,9 @@
 
 #![allow(missing_docs, reason = "an internal crate: documented where a name does not say it")]
 
+/// First argument of the `prctl(2)` by which the allocator tells a recorder of a region: "ISOS".
+pub const SITE_CALL: i32 = 0x4953_4f53;
+
 pub mod layout;
 mod read;
 

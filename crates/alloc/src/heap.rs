@@ -10,7 +10,7 @@ use crate::profile::Profile;
 use crate::thread::{Access, Guard, enter};
 use crate::{
     classes, deferred, early, jemalloc, library, misuse, options, page_map, placing, profile, refill,
-    regions, thread, tls,
+    regions, sites, thread, tls,
 };
 
 const QUANTUM: usize = classes::QUANTUM;
@@ -91,7 +91,7 @@ unsafe extern "C" fn allocate_slowly(
         Access::Ready(mut guard) => {
             deferred::release_all(&mut guard);
             // SAFETY: the caller's promise about `registers`.
-            let known = unsafe { context(&mut guard, registers) };
+            let known = unsafe { context(&mut guard, size, registers) };
             let (region, _) = classes::of_list(known.lists as usize);
             let block = allocate_in(&mut guard, region, size, alignment, zeroed);
             if let Some(profile) = profile::get() {
@@ -116,7 +116,7 @@ pub(crate) fn or_errno(block: *mut c_void) -> *mut c_void {
 
 /// # Safety
 /// As for [`allocate`].
-unsafe fn context(guard: &mut Guard, registers: Registers) -> Known {
+unsafe fn context(guard: &mut Guard, size: usize, registers: Registers) -> Known {
     let state = guard.state();
     // SAFETY: the caller's promise about `registers`; the stack ends at `top`, or the program made its own.
     unsafe {
@@ -124,12 +124,17 @@ unsafe fn context(guard: &mut Guard, registers: Registers) -> Known {
             return known;
         }
         let chain = walk::walk(&mut state.rules, registers, options::depth(), state.top);
-        let region = placing::region(chain.hash);
+        let (region, kept) = match sites::are_on() {
+            true => sites::region(&chain, size),
+            false => (placing::region(chain.hash), true),
+        };
         let number = profile::get().map_or(UNKNOWN, |profile| {
             profile.context(&chain, region, &mut thread::ENTERING.lock()).unwrap_or(UNKNOWN)
         });
         let known = Known { lists: classes::list(region, 0) as u32, number };
-        state.memo.insert(registers.stack, chain.parts(), known);
+        if kept {
+            state.memo.insert(registers.stack, chain.parts(), known);
+        }
         known
     }
 }
@@ -161,8 +166,9 @@ fn allocate_in(guard: &mut Guard, region: usize, size: usize, alignment: usize, 
         return block;
     }
     // A region that has used up its addresses overflows into the others.
-    let others = (0..regions::count()).filter(|&other| other != region);
-    let mut blocks = others.map(|other| large(regions::get(other).uncached(), size, alignment, zeroed));
+    let others = (0..regions::count()).filter(|&other| other != region).map(regions::get);
+    let made = others.filter(|region| region.is_made());
+    let mut blocks = made.map(|region| large(region.uncached(), size, alignment, zeroed));
     blocks.find(|block| !block.is_null()).unwrap_or(ptr::null_mut())
 }
 
@@ -340,8 +346,8 @@ pub(crate) unsafe fn resize(block: *mut c_void, size: usize, registers: Register
     let region = regions::index(offset);
     // SAFETY: the caller's promise; the old and the new block both hold the smaller of the two sizes.
     unsafe {
-        if profile::get().is_some() {
-            // Where a profile is written the block goes to the calling context.
+        if profile::get().is_some() || (sites::are_on() && region == sites::SHARED) {
+            // Where a profile is written, or sites are told apart, the block goes to the calling context.
             return replace(block, allocate_slowly(size, registers, QUANTUM, false), old.min(size));
         }
         if size > classes::LARGEST && old > classes::LARGEST {

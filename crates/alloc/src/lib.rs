@@ -31,6 +31,7 @@ mod placing;
 mod profile;
 mod refill;
 mod regions;
+mod sites;
 mod start;
 mod sys;
 mod text;

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
 
 use crate::context::DEPTH;
-use crate::{regions, sys, text};
+use crate::{regions, sites, sys, text};
 
 const PREFIX: &str = "ISOTHERM_ALLOC_";
 
@@ -17,6 +17,8 @@ pub(crate) struct Options {
     /// Mean number of bytes allocated per block sampled, where a profile is written.
     pub(crate) sample_bytes: usize,
     pub(crate) profile: Option<&'static CStr>,
+    /// Whether contexts get regions of their own, of which a recorder is told.
+    pub(crate) sites: bool,
 }
 
 /// Smallest range that an arena can work in, in bytes.
@@ -24,8 +26,14 @@ pub(crate) const SMALLEST_REGION: usize = 64 << 20;
 
 impl Options {
     /// Jenga's regions and depth.
-    pub(crate) const DEFAULT: Self =
-        Self { regions: 32, depth: DEPTH, region_bytes: 256 << 30, sample_bytes: 64 << 10, profile: None };
+    pub(crate) const DEFAULT: Self = Self {
+        regions: 32,
+        depth: DEPTH,
+        region_bytes: 256 << 30,
+        sample_bytes: 64 << 10,
+        profile: None,
+        sites: false,
+    };
 
     /// Reads the environment's variables and reports unusable ones on standard error. Those of a privileged
     /// program are not read: they come from a user without its rights.
@@ -40,6 +48,10 @@ impl Options {
                 let variable = variable.to_str().unwrap_or("a variable that is not UTF-8");
                 text::print(format_args!("{variable}: expected {expected}; the default is used"));
             }
+        }
+        if options.sites {
+            options.regions = regions::MAX;
+            options.region_bytes = options.region_bytes.min(sites::REGION_BYTES);
         }
         options
     }
@@ -58,12 +70,13 @@ impl Options {
                 self.region_bytes = size.ok_or("a power of two in bytes, 64M to 1T (K, M, G, T)")?;
             }
             b"SAMPLE" => self.sample_bytes = within(1, 1 << 40).ok_or("bytes, 1 to 1T (K, M, G, T)")?,
+            b"SITES" => self.sites = within(0, 1).ok_or("0 or 1")? == 1,
             b"PROFILE" => {
                 let from = whole.count_bytes() - value.len();
                 let folder = CStr::from_bytes_with_nul(&whole.to_bytes_with_nul()[from..]).ok();
                 self.profile = Some(folder.filter(|folder| !folder.is_empty()).ok_or("a folder")?);
             }
-            _ => return Err("REGIONS, DEPTH, REGION_SIZE, SAMPLE or PROFILE after ISOTHERM_ALLOC_"),
+            _ => return Err("REGIONS, DEPTH, REGION_SIZE, SAMPLE, PROFILE or SITES after ISOTHERM_ALLOC_"),
         }
         Ok(())
     }
@@ -143,6 +156,7 @@ mod tests {
         assert_eq!(set(c"ISOTHERM_ALLOC_DEPTH=4").expect("valid").depth, 4);
         assert_eq!(set(c"ISOTHERM_ALLOC_REGION_SIZE=1G").expect("valid").region_bytes, 1 << 30);
         assert_eq!(set(c"ISOTHERM_ALLOC_SAMPLE=4K").expect("valid").sample_bytes, 4096);
+        assert!(set(c"ISOTHERM_ALLOC_SITES=1").expect("valid").sites);
         assert_eq!(set(c"ISOTHERM_ALLOC_PROFILE=a/b").expect("valid").profile, Some(c"a/b"));
     }
 
@@ -158,6 +172,7 @@ mod tests {
             c"ISOTHERM_ALLOC_REGION_SIZE=3G",
             c"ISOTHERM_ALLOC_REGION_SIZE=99999999999999T",
             c"ISOTHERM_ALLOC_PROFILE=",
+            c"ISOTHERM_ALLOC_SITES=2",
             c"ISOTHERM_ALLOC_REGION=8",
             c"ISOTHERM_ALLOC_",
         ] {

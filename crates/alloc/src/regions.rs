@@ -3,7 +3,7 @@
 use std::ffi::{c_uint, c_void};
 use std::ptr;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
-use std::sync::atomic::{AtomicU32, AtomicUsize};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize};
 
 use tikv_jemalloc_sys::extent_hooks_t;
 
@@ -23,6 +23,8 @@ struct Space {
     /// Binary logarithm of a region's size in bytes.
     shift: AtomicU32,
     count: AtomicUsize,
+    /// Whether addresses are mapped as they are needed, not reserved.
+    unmapped: AtomicBool,
 }
 
 static SPACE: Space = Space {
@@ -30,6 +32,7 @@ static SPACE: Space = Space {
     bytes: AtomicUsize::new(0),
     shift: AtomicU32::new(0),
     count: AtomicUsize::new(0),
+    unmapped: AtomicBool::new(false),
 };
 
 static REGIONS: [Region; MAX] = [const { Region::new() }; MAX];
@@ -57,6 +60,26 @@ pub(crate) fn reserve(count: usize, bytes: usize) -> bool {
         sys::unmap(start, whole);
         return false;
     }
+    begin(start, count, bytes);
+    true
+}
+
+/// Takes `count` regions of `bytes` each without reserving them, at addresses that programs do not use:
+/// QEMU's user mode keeps some bytes for each page of a reservation. Returns false if some are in use.
+pub(crate) fn take_unmapped(count: usize, bytes: usize) -> bool {
+    /// Far from where the kernel and QEMU place mappings.
+    const START: usize = 1 << 44;
+    /// Bytes for early blocks.
+    const EARLY: usize = 64 << 20;
+    if !page_map::reserve(count * bytes) || !sys::map_at(START + count * bytes, EARLY, libc::PROT_NONE) {
+        return false;
+    }
+    SPACE.unmapped.store(true, Relaxed);
+    begin(START, count, bytes);
+    true
+}
+
+fn begin(start: usize, count: usize, bytes: usize) {
     SPACE.shift.store(bytes.trailing_zeros(), Relaxed);
     SPACE.count.store(count, Relaxed);
     for (index, region) in REGIONS[..count].iter().enumerate() {
@@ -66,16 +89,27 @@ pub(crate) fn reserve(count: usize, bytes: usize) -> bool {
     }
     SPACE.start.store(start, Relaxed);
     SPACE.bytes.store(count * bytes, Relaxed);
-    true
+}
+
+/// Makes a part of a region usable. Returns false if the system refuses.
+fn make_usable(start: usize, size: usize) -> bool {
+    if SPACE.unmapped.load(Relaxed) {
+        return sys::map_at(start, size, libc::PROT_READ | libc::PROT_WRITE);
+    }
+    sys::commit(start, size)
 }
 
 /// Makes the arenas. Returns false if jemalloc refuses.
 pub(crate) fn create_arenas() -> bool {
-    REGIONS[..count()].iter().all(|region| {
-        let arena = jemalloc::create_arena((&raw const region.hooks).cast_mut());
-        region.arena.store(arena.unwrap_or_default(), Relaxed);
-        arena.is_some()
-    })
+    (0..count()).all(create_arena)
+}
+
+/// Makes the arena of a region. Returns false if jemalloc refuses.
+pub(crate) fn create_arena(index: usize) -> bool {
+    let region = get(index);
+    let arena = jemalloc::create_arena((&raw const region.hooks).cast_mut());
+    region.arena.store(arena.unwrap_or_default(), Relaxed);
+    arena.is_some()
 }
 
 pub(crate) fn count() -> usize {
@@ -124,6 +158,11 @@ impl Region {
         }
     }
 
+    /// Returns whether the region has its arena: 0 is jemalloc's own.
+    pub(crate) fn is_made(&self) -> bool {
+        self.arena() != 0
+    }
+
     pub(crate) fn arena(&self) -> u32 {
         self.arena.load(Relaxed)
     }
@@ -169,7 +208,7 @@ unsafe extern "C" fn extend(
     let Some(start) = region.take(wanted as usize, size, alignment) else { return ptr::null_mut() };
     let offset = start - SPACE.start.load(Relaxed);
     // If this fails, the addresses stay unused.
-    if !(sys::commit(start, size) && page_map::commit(offset, size)) {
+    if !(make_usable(start, size) && page_map::commit(offset, size)) {
         return ptr::null_mut();
     }
     // SAFETY: jemalloc passes two flags to be written.

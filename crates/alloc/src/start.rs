@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicI32, AtomicU8};
 
 use crate::options::{Options, SMALLEST_REGION};
 use crate::thread::Access;
-use crate::{fork, misuse, options, profile, regions, sys, text, thread};
+use crate::{fork, misuse, options, profile, regions, sites, sys, text, thread};
 
 const FRESH: u8 = 0;
 const STARTING: u8 = 1;
@@ -47,10 +47,15 @@ fn this_thread() -> i32 {
 fn start() -> bool {
     let options = Options::from_environment();
     options::put_in_force(&options);
-    let done = reserve(&options) && regions::create_arenas() && thread::prepare();
+    // With sites, arenas are made as contexts get their regions.
+    let made = || if options.sites { regions::create_arena(sites::SHARED) } else { regions::create_arenas() };
+    let done = reserve(&options) && made() && thread::prepare();
     if done {
         misuse::start();
         profile::start(&options);
+        if options.sites {
+            sites::start();
+        }
         fork::prepare();
     } else {
         text::print(format_args!(
@@ -66,6 +71,9 @@ fn start() -> bool {
 /// Reserves regions of the requested size or, where there are fewer addresses, smaller ones. What a limit
 /// allows is left to the program.
 fn reserve(options: &Options) -> bool {
+    if options.sites {
+        return regions::take_unmapped(options.regions, options.region_bytes);
+    }
     let halves = std::iter::successors(Some(options.region_bytes), |bytes| Some(bytes / 2));
     let sizes = halves.take_while(|&bytes| bytes >= SMALLEST_REGION);
     let tried = if sys::limit(libc::RLIMIT_AS) == libc::RLIM_INFINITY { usize::MAX } else { 1 };

@@ -26,6 +26,19 @@ fn map(size: usize, protection: i32) -> Option<NonNull<u8>> {
     if start == libc::MAP_FAILED { None } else { NonNull::new(start.cast()) }
 }
 
+/// Maps memory at exactly these addresses, whole pages that nothing uses. Returns false if something does, or
+/// the system refuses.
+pub(crate) fn map_at(start: usize, size: usize, protection: i32) -> bool {
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED_NOREPLACE;
+    // SAFETY: the call replaces no mapping, and old systems take the address as a wish.
+    let found = unsafe { libc::mmap(start as *mut _, size, protection, flags, -1, 0) };
+    let done = found as usize == start;
+    if !done && found != libc::MAP_FAILED {
+        unmap(found as usize, size);
+    }
+    done
+}
+
 /// Gives reserved addresses back.
 pub(crate) fn unmap(start: usize, size: usize) {
     if size > 0 {

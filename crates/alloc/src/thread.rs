@@ -11,7 +11,7 @@ use crate::jemalloc::Place;
 use crate::lock::Lock;
 use crate::profile::{Entering, Sampler};
 use crate::refill::FreeList;
-use crate::{classes, jemalloc, profile, refill, regions, start, sys, tls};
+use crate::{classes, jemalloc, profile, refill, regions, sites, start, sys, tls};
 
 /// State of a thread. A new one is all zeros; when its thread ends it is kept for another.
 #[repr(C, align(64))]
@@ -95,11 +95,13 @@ pub(crate) extern "C" fn hold() {
         unsafe { libc::usleep(50) };
     }
     IDLE.take();
+    sites::TABLE.take();
     ENTERING.take();
 }
 
 pub(crate) extern "C" fn release_hold() {
     ENTERING.release();
+    sites::TABLE.release();
     IDLE.release();
     FORKING.store(ptr::null_mut(), Release);
     FORKS.release();

@@ -175,6 +175,7 @@ pub(crate) fn describe(provenance: &Provenance) -> BTreeMap<String, String> {
         ("recorder", provenance.recorder.clone()),
         ("machine", provenance.machine.clone()),
         ("cache", cache.unwrap_or_default()),
+        ("allocator", provenance.allocator.clone()),
         ("dependences", if provenance.dependence { "recorded" } else { "not recorded" }.into()),
         ("accesses before the cache", count(provenance.accesses)),
         ("rows lost", count(provenance.lost)),

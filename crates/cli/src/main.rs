@@ -14,6 +14,7 @@ mod output;
 mod policies;
 mod progress;
 mod settings;
+mod symbols;
 
 use std::process::ExitCode;
 

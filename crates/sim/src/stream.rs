@@ -132,7 +132,7 @@ pub struct StreamBuilder {
     threads: HashMap<u32, u16>,
     cores: Vec<Core>,
     page_size: PageSize,
-    rows: XxHash64,
+    rows: RowsHash,
     /// Why the rows do not fit, once they do not.
     refused: Option<fn(String) -> StreamError>,
 }
@@ -182,7 +182,7 @@ impl StreamBuilder {
         let (mut last_key, mut last_number) = (None, 0);
         let (mut last_thread, mut thread) = (None, 0);
         for index in 0..rows.len() {
-            self.rows.write(&encoded(rows, index));
+            self.rows.add(rows, index);
             let page = rows.line[index] >> line_to_page;
             let key = u64::from(rows.process[index]) << PROCESS_SHIFT | page;
             if last_key != Some(key) {
@@ -268,20 +268,35 @@ impl StreamBuilder {
             accesses: self.accesses,
             threads: self.threads.len(),
             page_size: self.page_size,
-            fingerprint: Some(Fingerprint::Contents(self.rows.finish())),
+            fingerprint: Some(self.rows.finish()),
         })
     }
 }
 
-/// Returns a row as bytes: a whole stripe of the hash, which is then fast.
-fn encoded(rows: &Rows, index: usize) -> [u8; 32] {
-    let mut bytes = [0; 32];
-    bytes[..8].copy_from_slice(&rows.line[index].to_le_bytes());
-    bytes[8..12].copy_from_slice(&rows.process[index].to_le_bytes());
-    bytes[12..16].copy_from_slice(&rows.thread[index].to_le_bytes());
-    bytes[16..20].copy_from_slice(&rows.instructions[index].to_le_bytes());
-    (bytes[20], bytes[21]) = (rows.dependence[index], rows.store[index]);
-    bytes
+/// Fingerprint of rows, as a [`Stream`] of them has it.
+#[derive(Debug, Clone, Default)]
+pub struct RowsHash(XxHash64);
+
+impl RowsHash {
+    /// Adds the row at `index`.
+    ///
+    /// # Panics
+    /// If there is no such row.
+    pub fn add(&mut self, rows: &Rows, index: usize) {
+        // A whole stripe of the hash, which is then fast.
+        let mut bytes = [0; 32];
+        bytes[..8].copy_from_slice(&rows.line[index].to_le_bytes());
+        bytes[8..12].copy_from_slice(&rows.process[index].to_le_bytes());
+        bytes[12..16].copy_from_slice(&rows.thread[index].to_le_bytes());
+        bytes[16..20].copy_from_slice(&rows.instructions[index].to_le_bytes());
+        (bytes[20], bytes[21]) = (rows.dependence[index], rows.store[index]);
+        self.0.write(&bytes);
+    }
+
+    /// Returns the fingerprint of the rows so far.
+    pub fn finish(&self) -> Fingerprint {
+        Fingerprint::Contents(self.0.finish())
+    }
 }
 
 /// Returns a function that counts a wasted prefetch to the access that sent it.

@@ -41,7 +41,10 @@ mod writer;
 
 pub use error::TraceError;
 pub use format::{FORMAT_VERSION, PROVENANCE_KEY, VERSION_KEY};
-pub use mappings::{Change, MAPPINGS_FILE, Mapping, MappingEvent, Spaces, copy_mappings, read_mappings};
+pub use mappings::{
+    ALLOCATED, Change, MAPPINGS_FILE, Mapping, MappingEvent, Place, Spaces, copy_mappings, mappings_memory,
+    read_mappings,
+};
 pub use processes::{ProcessName, process_names, select_processes};
 pub use provenance::Provenance;
 pub use reader::TraceReader;

@@ -17,8 +17,11 @@ use crate::{TraceError, open_regular};
 /// File of the mappings in a trace's directory.
 pub const MAPPINGS_FILE: &str = "_mappings.jsonl";
 
-/// Longest line that is read: the longest path, each byte escaped.
-const LINE: u64 = 64 << 10;
+/// Name of memory that the recorder's allocator gives out.
+pub const ALLOCATED: &str = "[allocated]";
+
+/// Longest line that is read: ten of the longest paths, each byte escaped.
+const LINE: u64 = 256 << 10;
 
 /// Change in a process before a row.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -62,6 +65,15 @@ pub enum Change {
         /// A file's path, `[heap]`, `[stack]`, `[thread stack]` or `[anonymous]`.
         name: String,
     },
+    /// From here on a range holds the blocks that the recorder's allocator gives out at one site.
+    Site {
+        /// First address.
+        start: u64,
+        /// Address after the last.
+        end: u64,
+        /// Return addresses of the call, innermost first; none where many sites share the range.
+        frames: Vec<Place>,
+    },
     /// A mapping was moved or changed its size.
     Move {
         /// First address before.
@@ -104,6 +116,13 @@ pub fn read_mappings(trace: &Path) -> Result<Option<Vec<MappingEvent>>, TraceErr
     })
 }
 
+/// Returns about how much memory [`read_mappings`] takes for a trace.
+pub fn mappings_memory(trace: &Path) -> Bytes {
+    // An event is a little longer than its line, twice while the list grows.
+    let bytes = fs::metadata(trace.join(MAPPINGS_FILE)).map_or(0, |file| file.len());
+    Bytes(bytes.saturating_mul(4))
+}
+
 enum BadLine {
     Io(io::Error),
     At(usize, String),
@@ -131,7 +150,9 @@ fn parse(mut input: impl BufRead) -> Result<Vec<MappingEvent>, BadLine> {
 
 fn ranges(change: &Change) -> [Option<(u64, u64)>; 2] {
     match *change {
-        Change::Map { start, end, .. } | Change::Unmap { start, end } => [Some((start, end)), None],
+        Change::Map { start, end, .. } | Change::Site { start, end, .. } | Change::Unmap { start, end } => {
+            [Some((start, end)), None]
+        }
         Change::Move { from, from_end, start, end } => [Some((from, from_end)), Some((start, end))],
         _ => [None; 2],
     }
@@ -159,8 +180,19 @@ pub struct Mapping {
     pub start: u64,
     /// Address after the last, as it was mapped.
     pub end: u64,
-    /// As in [`Change::Map`].
+    /// As in [`Change::Map`]; [`ALLOCATED`] for that of a site.
     pub name: String,
+    /// As in [`Change::Site`].
+    pub frames: Vec<Place>,
+}
+
+/// Place in a file that a process runs.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Place {
+    /// The file's path; empty outside of files, where the offset is the address.
+    pub file: String,
+    /// Offset from the file's first mapped address.
+    pub offset: u64,
 }
 
 impl Mapping {
@@ -186,7 +218,8 @@ impl Spaces {
     pub fn apply(&mut self, event: &MappingEvent) {
         let process = event.process;
         match &event.change {
-            Change::Map { start, end, name } => self.map(process, *start, *end, name),
+            Change::Map { start, end, name } => self.map(process, *start, *end, name, &[]),
+            Change::Site { start, end, frames } => self.map(process, *start, *end, ALLOCATED, frames),
             Change::Unmap { start, end } => self.unmap(process, *start, *end),
             &Change::Move { from, from_end, start, end } => {
                 self.shift(process, (from, from_end), (start, end));
@@ -212,14 +245,26 @@ impl Spaces {
         })
     }
 
+    /// Returns the file that an address lies in and the offset from where the file is mapped first; `None`
+    /// outside of files.
+    pub fn place(&self, process: u32, address: u64) -> Option<Place> {
+        let (start, _, mapping) = self.find(process, address)?;
+        let name = |mapping: usize| self.mappings[mapping].name.as_str();
+        let file = name(mapping);
+        let before = self.spaces.get(&process)?.range(..=start).rev();
+        let own = before.take_while(|(_, (_, mapping))| name(*mapping) == file);
+        let base = own.map(|(&start, _)| start).last()?;
+        file.starts_with('/').then(|| Place { file: file.into(), offset: address - base })
+    }
+
     /// Returns all mappings that there have been.
     pub fn mappings(&self) -> &[Mapping] {
         &self.mappings
     }
 
-    fn map(&mut self, process: u32, start: u64, end: u64, name: &str) {
+    fn map(&mut self, process: u32, start: u64, end: u64, name: &str, frames: &[Place]) {
         let number = self.mappings.len();
-        self.mappings.push(Mapping { process, start, end, name: name.into() });
+        self.mappings.push(Mapping { process, start, end, name: name.into(), frames: frames.to_vec() });
         self.put(process, start, end, number);
     }
 
@@ -230,7 +275,7 @@ impl Spaces {
 
     fn shift(&mut self, process: u32, from: (u64, u64), (start, end): (u64, u64)) {
         let Some((_, _, number)) = self.find(process, from.0) else {
-            return self.map(process, start, end, ANONYMOUS);
+            return self.map(process, start, end, ANONYMOUS, &[]);
         };
         self.unmap(process, from.0, from.1);
         self.put(process, start, end, number);
@@ -302,6 +347,11 @@ impl MappingWriter {
         Ok(())
     }
 
+    /// Returns the place of an address in the files of a process.
+    pub(crate) fn place(&self, process: u32, address: u64) -> Option<Place> {
+        self.spaces.place(process, address)
+    }
+
     /// Gives the lines to the operating system.
     pub(crate) fn flush(&mut self) -> Result<(), TraceError> {
         let flushed = self.file.as_mut().map_or(Ok(()), Write::flush);
@@ -335,6 +385,23 @@ impl MappingWriter {
             Note::Program(name) => vec![Change::Program { name }],
             Note::Forked(parent) => vec![Change::Fork { parent }],
             Note::Thread(name) => vec![Change::Thread { thread, name }],
+            Note::Avx512(_) => vec![],
+            // The allocator maps its regions as it needs them.
+            Note::Map { start, end, name: anonymous, .. }
+                if anonymous == ANONYMOUS
+                    && at(start).is_some_and(|(_, last, site)| last >= end && name(site) == ALLOCATED) =>
+            {
+                vec![]
+            }
+            Note::Site { start, end, addresses } => {
+                let place = |address| {
+                    let elsewhere = || Place { file: String::new(), offset: address };
+                    // The call lies before the address that it returns to, which may be the next file's.
+                    let call = self.place(process, address.saturating_sub(1));
+                    call.map_or_else(elsewhere, |call| Place { offset: call.offset + 1, ..call })
+                };
+                vec![Change::Site { start, end, frames: addresses.into_iter().map(place).collect() }]
+            }
             Note::Unmap { start, end } => vec![Change::Unmap { start, end }],
             Note::Map { start, end, fixed: true, name: anonymous } if anonymous == ANONYMOUS => {
                 let inside =
@@ -410,6 +477,15 @@ mod tests {
     }
 
     #[test]
+    fn a_place_in_a_file_counts_from_its_first_mapping() {
+        let spaces =
+            spaces(&[map(10, 20, "/a"), map(20, 30, "/b"), map(35, 40, "/b"), map(50, 60, "[heap]")]);
+        let place = |address| spaces.place(1, address).map(|place| (place.file, place.offset));
+        assert_eq!(place(37), Some(("/b".into(), 17)));
+        assert_eq!([place(12), place(31), place(55)], [Some(("/a".into(), 2)), None, None]);
+    }
+
+    #[test]
     fn a_mapping_that_moves_stays_one() {
         let shift = Change::Move { from: 10, from_end: 20, start: 40, end: 90 };
         let shift = MappingEvent { row: 0, process: 1, change: shift };
@@ -432,6 +508,9 @@ mod tests {
             note(120, 130, true, ANONYMOUS),
             Note::Move { from: (100, 200), to: (300, 500) },
             Note::Thread("worker".into()),
+            Note::Site { start: 310, end: 320, addresses: vec![10, 600] },
+            // The allocator maps a part of it.
+            note(312, 314, false, ANONYMOUS),
         ] {
             writer.write(7, 1, 3, note).expect("written");
         }
@@ -447,12 +526,24 @@ mod tests {
             map(100, 200, ANONYMOUS),
             event(Change::Move { from: 100, from_end: 200, start: 300, end: 500 }),
             event(Change::Thread { thread: 3, name: "worker".into() }),
+            event(Change::Site {
+                start: 310,
+                end: 320,
+                frames: vec![
+                    Place { file: "/lib/a".into(), offset: 10 },
+                    Place { file: String::new(), offset: 600 },
+                ],
+            }),
         ];
+        let site = spaces(&expected);
+        let (start, end, mapping) = site.find(1, 315).expect("a site");
+        assert_eq!((start, end, site.mappings()[mapping].frames.len()), (310, 320, 2));
+        assert_eq!(named(&site, 1, 320), Some(ANONYMOUS));
         assert_eq!(read, expected);
         let path = folder.path().join(MAPPINGS_FILE);
         let text = fs::read_to_string(&path).expect("lines");
         fs::write(&path, &text[..text.len() - 5]).expect("written");
-        assert_eq!(read_mappings(folder.path()).expect("readable").expect("mappings"), expected[..5]);
+        assert_eq!(read_mappings(folder.path()).expect("readable").expect("mappings"), expected[..6]);
     }
 
     #[test]

@@ -22,6 +22,9 @@ pub struct Provenance {
     /// Each thread's cache in front of `cache`, which sees only its misses; `None` without one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub filter: Option<Geometry>,
+    /// Allocator that recording gave the program in place of its own, which changes addresses; empty without.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub allocator: String,
     /// Whether [`crate::Rows::dependence`] was recorded; without it the column is all 0.
     pub dependence: bool,
     /// Command of each process, by its number in [`crate::Rows::process`].

@@ -27,6 +27,15 @@ pub enum Note {
         from: (u64, u64),
         to: (u64, u64),
     },
+    /// Blocks in this range of the allocator's are allocated at these return addresses, innermost first; none
+    /// where many sites share the range.
+    Site {
+        start: u64,
+        end: u64,
+        addresses: Vec<u64>,
+    },
+    /// The process reached an instruction of AVX-512, at this address.
+    Avx512(u64),
 }
 
 /// Name of a mapping of no file.
@@ -55,6 +64,12 @@ impl Note {
                 let (start, end) = range(next()?, next()?)?;
                 Self::Unmap { start, end }
             }
+            "site" => {
+                let mut words = rest.split(' ');
+                let (start, end) = range(words.next()?, words.next()?)?;
+                Self::Site { start, end, addresses: words.map(number).collect::<Option<_>>()? }
+            }
+            "avx512" => Self::Avx512(number(rest)?),
             "move" => Self::Move { from: range(next()?, next()?)?, to: range(next()?, next()?)? },
             _ => return None,
         })
@@ -76,6 +91,11 @@ impl fmt::Display for Note {
                 write!(f, "{} {start:x} {end:x} {}", if *fixed { "fixed" } else { "map" }, line(name))
             }
             Self::Unmap { start, end } => write!(f, "unmap {start:x} {end:x}"),
+            Self::Site { start, end, addresses } => {
+                write!(f, "site {start:x} {end:x}")?;
+                addresses.iter().try_for_each(|address| write!(f, " {address:x}"))
+            }
+            Self::Avx512(address) => write!(f, "avx512 {address:x}"),
             Self::Move { from, to } => write!(f, "move {:x} {:x} {:x} {:x}", from.0, from.1, to.0, to.1),
         }
     }
@@ -97,6 +117,9 @@ mod tests {
             Note::Map { start: 4096, end: 8192, fixed: true, name: ANONYMOUS.into() },
             Note::Unmap { start: 1, end: 2 },
             Note::Move { from: (1, 2), to: (3, 9) },
+            Note::Avx512(0x40_0000_1234),
+            Note::Site { start: 1 << 40, end: 2 << 40, addresses: vec![5, 0xfff] },
+            Note::Site { start: 1, end: 2, addresses: vec![] },
         ] {
             assert_eq!(Note::parse(&note.to_string()), Some(note));
         }
@@ -105,7 +128,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_line_is_refused_or_read_as_it_is_written(line in "(map|fixed|unmap|move|forked|thread)?[ 0-9a-f/]{0,60}") {
+        fn any_line_is_refused_or_read_as_it_is_written(line in "(map|fixed|unmap|move|forked|thread|avx512|site)?[ 0-9a-f/]{0,60}") {
             if let Some(note) = Note::parse(&line) {
                 prop_assert_eq!(Note::parse(&note.to_string()), Some(note));
             }

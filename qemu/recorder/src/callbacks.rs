@@ -91,7 +91,7 @@ extern "C" fn called(
 ) {
     if let Some(recorder) = recorder::get() {
         // SAFETY: as for `started`; the reference ends before the next call.
-        mappings::called(unsafe { vcpu::get(index) }, number, [a, b, c, d, e]);
+        mappings::called(recorder, unsafe { vcpu::get(index) }, number, [a, b, c, d, e]);
         exec::intercept(recorder, index, number, [a, b, c, d, e]);
     }
 }
@@ -148,6 +148,9 @@ fn inspect(
         }
         GUEST_BASE.store((bytes as u64).wrapping_sub(address), Ordering::Relaxed);
         let bytes = std::slice::from_raw_parts(bytes, (api.size)(instruction));
+        if summary::is_avx512(bytes) {
+            recorder.note_avx512(address);
+        }
         (instruction, summarizer.summarize(bytes, address))
     }
 }

@@ -3,6 +3,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use isotherm_alloc_profile::SITE_CALL;
 use isotherm_recorder_protocol::{ANONYMOUS, Note, layout};
 
 use crate::exec::{self, GUEST_BASE};
@@ -100,8 +101,15 @@ impl<'a> Mapping<'a> {
     }
 }
 
-/// Keeps the arguments of a system call that matters here.
-pub(crate) fn called(vcpu: &mut Vcpu, number: i64, arguments: [u64; 5]) {
+/// Keeps the arguments of a system call that matters here. The allocator's message of a site is complete.
+pub(crate) fn called(recorder: &Recorder, vcpu: &mut Vcpu, number: i64, arguments: [u64; 5]) {
+    if number == PRCTL && arguments[0] == u64::from(SITE_CALL.cast_unsigned()) {
+        let line = exec::string(arguments[1]).unwrap_or_default();
+        if let Some(site @ Note::Site { .. }) = line.to_str().and_then(Note::parse) {
+            recorder.note(vcpu.thread, stamp::now(), &[site]);
+        }
+        return;
+    }
     let matters = matches!(number, MMAP | MUNMAP | BRK | MREMAP | SHMAT | PRCTL);
     vcpu.call = matters.then(|| Call { arguments, stamp: stamp::now() });
 }

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::fmt::Write;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use isotherm_core::cache::Geometry;
 
@@ -27,6 +27,8 @@ pub(crate) struct Recorder {
     pub(crate) invocation: Invocation,
     pub(crate) memory: Memory,
     process: AtomicU32,
+    /// Whether an instruction of AVX-512 was noted.
+    avx512: AtomicBool,
 }
 
 /// Returns the state, or `None` before the plugin is installed.
@@ -46,8 +48,8 @@ impl Recorder {
         }
         let dependence = header.dependence.load(Ordering::Relaxed) != 0;
         let (cache, filter) = (SharedCache::new(geometry), layout::filter(geometry));
-        let (memory, process) = (Memory::default(), AtomicU32::new(0));
-        Some(Self { api, pool, cache, filter, dependence, invocation, memory, process })
+        let (memory, process, avx512) = (Memory::default(), AtomicU32::new(0), AtomicBool::new(false));
+        Some(Self { api, pool, cache, filter, dependence, invocation, memory, process, avx512 })
     }
 
     /// Installs the state and begins a process. Returns `None` if a state is installed already.
@@ -80,6 +82,13 @@ impl Recorder {
         }
         if !text.is_empty() {
             self.pool.send_at(stamp, writer, kind::NOTES, text.as_bytes());
+        }
+    }
+
+    /// Notes the first instruction of AVX-512, which QEMU translates as it is about to run.
+    pub(crate) fn note_avx512(&self, address: u64) {
+        if !self.avx512.swap(true, Ordering::Relaxed) {
+            self.note(0, stamp::now(), &[Note::Avx512(address)]);
         }
     }
 

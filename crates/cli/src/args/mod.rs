@@ -104,6 +104,10 @@ pub(crate) struct RecordArgs {
     /// Record only processes of this name: of their program's file, or what they are called by
     #[arg(long, value_name = "NAME")]
     pub(crate) process: Option<String>,
+    /// Record allocation sites, for `isotherm objects`: the program gets Isotherm's allocator, which changes
+    /// the addresses of its objects
+    #[arg(long)]
+    pub(crate) sites: bool,
     #[command(flatten)]
     pub(crate) memory: MemoryArgs,
     /// Print only the program's own output
@@ -233,8 +237,8 @@ pub(crate) struct CalibrateArgs {
     /// NUMA nodes of each tier, fastest first: 0,1 or 0+2,1+3 [default: the kernel's tiers]
     #[arg(long, value_name = "NODES")]
     pub(crate) tiers: Option<String>,
-    /// Memory to measure on each tier (bytes; K, M, G) [default: four times the last-level cache, at least
-    /// 256M]
+    /// Memory to measure on each tier, and as much for the load beside it (bytes; K, M, G) [default: four
+    /// times the last-level cache, at least 256M]
     #[arg(long, value_name = "SIZE")]
     pub(crate) size: Option<Bytes>,
     /// Machine profile that the result starts from, with at least as many tiers: a profile's name or a TOML
@@ -312,6 +316,8 @@ pub(crate) struct ObjectsArgs {
     /// Number of entries to print; --json has all
     #[arg(long, value_name = "N", default_value_t = 20)]
     pub(crate) top: usize,
+    #[command(flatten)]
+    pub(crate) memory: MemoryArgs,
     /// Print one JSON object instead of a table
     #[arg(long)]
     pub(crate) json: bool,

@@ -7,21 +7,28 @@ use std::path::Path;
 use isotherm_core::cache::LINE_SHIFT;
 use isotherm_core::manifest::Manifest;
 use isotherm_core::{Bytes, PageSize, Pages};
-use isotherm_sim::FastSize;
+use isotherm_sim::{FastSize, RowsHash};
 use isotherm_trace::{
-    Change, Mapping, MappingEvent, ProcessName, Rows, Spaces, TraceReader, process_names, read_mappings,
-    select_processes,
+    ALLOCATED, Change, Mapping, MappingEvent, ProcessName, Provenance, Rows, Spaces, TraceReader,
+    mappings_memory, process_names, read_mappings, select_processes,
 };
 use serde_json::{Value, json};
 
 use crate::args::{ObjectsArgs, Order};
 use crate::failure::Failure;
+use crate::memory::Memory;
 use crate::output::{listing, print};
+use crate::symbols::{Symbol, Symbols};
 use crate::{fingerprint, progress};
 
 const PAGE: PageSize = PageSize::Base;
 /// Name of memory whose mapping was not noted.
 const UNKNOWN: &str = "[unknown]";
+/// Bytes that a page takes: its misses by mapping and in all, twice while a table grows, and its rank.
+const PAGE_MEMORY: u64 = 256;
+/// Name of memory that allocation sites share: those that allocate little, and what came after the last
+/// range of its own was given.
+const SHARED: &str = "[other allocation sites]";
 /// Columns of the table, blanks beside a cell, and columns for a process's name and at least for an object's.
 const WIDTH: usize = 80;
 const GAP: usize = 2;
@@ -32,6 +39,9 @@ const SHORTEST: usize = 16;
 pub(crate) fn run(args: &ObjectsArgs) -> Result<(), Failure> {
     let size = FastSize::parse(&args.fast).map_err(Failure::usage)?;
     let mut reader = TraceReader::open(&args.trace).map_err(Failure::usage)?;
+    let (memory, mappings) = (Memory::new(&args.memory, args.quiet), mappings_memory(&args.trace));
+    memory.say("the trace's mappings", mappings, "fewer mappings, or more memory")?;
+    let room = memory.room(mappings, PAGE_MEMORY);
     let Some(events) = read_mappings(&args.trace).map_err(Failure::usage)? else {
         let lacks = "has no mappings; expected a recording of this version: record the program again";
         return Err(Failure::usage_at(&args.trace, lacks));
@@ -39,16 +49,17 @@ pub(crate) fn run(args: &ObjectsArgs) -> Result<(), Failure> {
     let names = process_names(&reader.provenance().processes, &events);
     let selected = args.process.as_deref().map(|name| select_processes(&names, name));
     let selected = selected.transpose().map_err(Failure::usage)?;
-    let counts = count(&mut reader, &events, selected.as_deref(), args.quiet)?;
+    let counts = count(&mut reader, &events, selected.as_deref(), room, args)?;
     if counts.pages.is_empty() {
         return Err(Failure::usage_at(&args.trace, "has no misses; expected at least one"));
     }
     let footprint = Pages(counts.misses_of_pages().len() as u64);
     let fast = size.pages_of(footprint, PAGE).map_err(Failure::usage)?;
-    let mut found = Found::new(&counts, &names, fast);
+    let labels = Labels::new(counts.spaces.mappings());
+    let mut found = Found::new(&counts, &names, &labels, fast);
     found.sort(args.by);
     if args.json {
-        let value = found.json(args, &counts, &names, &events, &reader.provenance().machine);
+        let value = found.json(args, &counts, &names, &labels, &events, reader.provenance());
         return print(&format!("{value:#}\n"));
     }
     print(&found.table(&args.trace, &args.fast, args.top))
@@ -62,6 +73,7 @@ struct Counts {
     pages: HashMap<(Option<usize>, u32, u64), u64>,
     /// First and last row of each mapping.
     rows: HashMap<usize, (u64, u64)>,
+    input: RowsHash,
 }
 
 impl Counts {
@@ -78,9 +90,10 @@ fn count(
     reader: &mut TraceReader,
     events: &[MappingEvent],
     selected: Option<&[bool]>,
-    quiet: bool,
+    room: u64,
+    args: &ObjectsArgs,
 ) -> Result<Counts, Failure> {
-    let bar = progress::bar(reader.rows(), "reading", quiet);
+    let bar = progress::bar(reader.rows(), "reading", args.quiet);
     let (mut counts, mut rows, mut number) = (Counts::default(), Rows::default(), 0);
     let mut events = events.iter().peekable();
     // The range that the last row lies in often holds the next one, too.
@@ -93,6 +106,7 @@ fn count(
             }
             let (process, address) = (rows.process[index], rows.line[index] << LINE_SHIFT);
             if selected.is_none_or(|selected| selected.get(process as usize) == Some(&true)) {
+                counts.input.add(&rows, index);
                 if !last.is_some_and(|(of, start, end, _)| of == process && (start..end).contains(&address)) {
                     let found = counts.spaces.find(process, address);
                     last = found.map(|(start, end, mapping)| (process, start, end, mapping));
@@ -104,6 +118,10 @@ fn count(
                 }
             }
             number += 1;
+        }
+        if counts.pages.len() as u64 > room {
+            let expected = format!("more than {room} pages do not fit into memory; expected --process NAME");
+            return Err(Failure::usage_at(&args.trace, format!("{expected}, or a larger --max-memory")));
         }
         bar.set_position(number);
     }
@@ -160,7 +178,7 @@ struct Found {
 }
 
 impl Found {
-    fn new(counts: &Counts, names: &[ProcessName], fast: Pages) -> Self {
+    fn new(counts: &Counts, names: &[ProcessName], labels: &Labels, fast: Pages) -> Self {
         let totals = counts.misses_of_pages();
         let mut order: Vec<_> = totals.iter().map(|(&page, &misses)| (Reverse(misses), page)).collect();
         order.sort_unstable();
@@ -173,7 +191,7 @@ impl Found {
             (BTreeMap::<Key, Share>::new(), BTreeMap::<Key, HashSet<usize>>::new());
         for (&(mapping, process, page), &misses) in &counts.pages {
             let is_fast = fast.contains(&(process, page));
-            let key = key(mapping.map(|mapping| &counts.spaces.mappings()[mapping]), process, names);
+            let key = key(counts.spaces.mappings(), mapping, process, names, labels);
             if let Some(mapping) = mapping {
                 found.mappings.entry(mapping).or_default().add(misses, is_fast);
                 mapped.entry(key.clone()).or_default().insert(mapping);
@@ -249,14 +267,20 @@ impl Found {
         args: &ObjectsArgs,
         counts: &Counts,
         names: &[ProcessName],
+        labels: &Labels,
         events: &[MappingEvent],
-        machine: &str,
+        recorded: &Provenance,
     ) -> Value {
         let by = format!("{:?}", args.by).to_lowercase();
         let mut options = BTreeMap::from([("by", by), ("fast", args.fast.clone())]);
         options.extend(args.process.clone().map(|process| ("process", process)));
         let binary = fingerprint::own();
-        let manifest = Manifest { binary, machine: machine.into(), options, ..Manifest::default() };
+        let input = Some(counts.input.finish());
+        // Its addresses are not the program's own.
+        let allocator = Some(recorded.allocator.clone()).filter(|allocator| !allocator.is_empty());
+        options.extend(allocator.map(|allocator| ("allocator", allocator)));
+        let machine = recorded.machine.clone();
+        let manifest = Manifest { binary, input, machine, options, ..Manifest::default() };
         let join = |share: &Share, mut value: Value| {
             if let (Value::Object(value), Value::Object(share)) = (&mut value, share.json()) {
                 value.extend(share);
@@ -269,9 +293,12 @@ impl Found {
             join(share, object)
         });
         let mappings = self.mappings.iter().map(|(&number, share)| {
-            let Mapping { process, start, end, name } = &counts.spaces.mappings()[number];
+            let Mapping { process, start, end, name, .. } = &counts.spaces.mappings()[number];
             let (first, last) = counts.rows.get(&number).copied().unwrap_or_default();
-            let range = json!({ "process": process, "name": name, "start": start, "end": end });
+            let mut range = json!({ "process": process, "name": name, "start": start, "end": end });
+            if let Some(label) = labels.sites.get(&number) {
+                (range["name"], range["frames"]) = (label.short.clone().into(), label.frames.clone().into());
+            }
             let mut value = join(share, range);
             (value["first_row"], value["last_row"]) = (first.into(), last.into());
             value
@@ -294,10 +321,63 @@ impl Found {
     }
 }
 
-fn key(mapping: Option<&Mapping>, process: u32, names: &[ProcessName]) -> Key {
+/// Names of allocation sites, by their mappings.
+#[derive(Debug, Default)]
+struct Labels {
+    sites: HashMap<usize, Label>,
+}
+
+#[derive(Debug)]
+struct Label {
+    /// Function and line that the allocation is for.
+    short: String,
+    /// Functions and lines of all calls, innermost first.
+    frames: Vec<String>,
+}
+
+impl Labels {
+    fn new(mappings: &[Mapping]) -> Self {
+        let mut symbols = Symbols::default();
+        let sites = mappings.iter().enumerate().filter(|(_, mapping)| mapping.name == ALLOCATED);
+        let mut label = |mapping: &Mapping| {
+            let calls = mapping.frames.iter();
+            let calls: Vec<Symbol> =
+                calls.flat_map(|call| symbols.at_return(&call.file, call.offset)).collect();
+            let own = calls.iter().find(|call| !is_wrapper(call)).or(calls.first());
+            Label {
+                short: own.map_or_else(|| SHARED.into(), Symbol::short),
+                frames: calls.iter().map(Symbol::to_string).collect(),
+            }
+        };
+        Self { sites: sites.map(|(number, mapping)| (number, label(mapping))).collect() }
+    }
+}
+
+/// Whether a function only passes allocations on, by its name: `xmalloc`, `operator new`, a container's.
+fn is_wrapper(symbol: &Symbol) -> bool {
+    const PREFIXES: [&str; 4] = ["operator new", "std::", "__gnu_cxx::", "void* std::"];
+    const PARTS: [&str; 3] = ["alloc", "strdup", "strndup"];
+    symbol.function.as_ref().is_some_and(|name| {
+        let lower = name.to_lowercase();
+        PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+            || PARTS.iter().any(|part| lower.contains(part))
+    })
+}
+
+fn key(
+    mappings: &[Mapping],
+    number: Option<usize>,
+    process: u32,
+    names: &[ProcessName],
+    labels: &Labels,
+) -> Key {
     let process =
         names.get(process as usize).map_or_else(|| process.to_string(), |name| name.as_str().into());
-    let Some(Mapping { start, end, name, .. }) = mapping else { return (process, UNKNOWN.into(), None) };
+    let Some(number) = number else { return (process, UNKNOWN.into(), None) };
+    if let Some(label) = labels.sites.get(&number) {
+        return (process, label.short.clone(), None);
+    }
+    let Mapping { start, end, name, .. } = &mappings[number];
     let size = (name == "[anonymous]").then_some(Bytes(end - start));
     (process, name.clone(), size)
 }
@@ -339,7 +419,7 @@ mod tests {
             ((None, 0, 5), 3),
         ]);
         let names = [ProcessName::new("/bin/p x", None)];
-        let mut found = Found::new(&counts, &names, Pages(2));
+        let mut found = Found::new(&counts, &names, &Labels::default(), Pages(2));
         found.sort(Order::Misses);
         let share = |misses, pages, fast_misses, fast_pages| Share { misses, pages, fast_misses, fast_pages };
         assert_eq!(found.total, share(18, 3, 17, 2));

@@ -6,20 +6,29 @@ use std::time::Duration;
 
 use isotherm_core::Bytes;
 use isotherm_trace::record::{
-    Progress, RECORDER_MEMORY, RecordError, RecordOptions, RecordSummary, Stopped, record,
+    Avx512, Progress, RECORDER_MEMORY, RecordError, RecordOptions, RecordSummary, Setting, Stopped, record,
+    setting_of, settings,
 };
 
 use crate::args::RecordArgs;
 use crate::failure::Failure;
 use crate::memory::Memory;
 use crate::output::say;
-use crate::progress;
+use crate::symbols::Symbols;
+use crate::{libraries, progress};
 
 pub(crate) fn run(args: RecordArgs) -> Result<(), Failure> {
     let output = args.output.display().to_string();
     let quiet = args.quiet;
     Memory::new(&args.memory, quiet).say("the recorder", RECORDER_MEMORY, "more memory")?;
+    for Setting { variable, safe, .. } in settings().filter(|_| !quiet) {
+        let value = std::env::var(variable).unwrap_or_default();
+        say(&format!(
+            "isotherm: {variable}={value} chooses AVX-512, which QEMU does not emulate: recorded with {safe}\n"
+        ));
+    }
     let line = progress::line(quiet);
+    let sites = args.sites;
     let summary = record(&options(args)?, &mut |progress| {
         line.set_message(describe(progress));
         line.tick();
@@ -30,6 +39,15 @@ pub(crate) fn run(args: RecordArgs) -> Result<(), Failure> {
     })?;
     if !quiet {
         report(&output, &summary);
+    }
+    if sites && summary.sites == 0 {
+        say(
+            "isotherm: no allocation site: the program allocates less than 64K at each, is linked statically, or \
+             brings its own malloc\n",
+        );
+    }
+    if let Some(found) = &summary.avx512 {
+        say(&unsupported(found));
     }
     match u8::try_from(summary.status).unwrap_or(1) {
         0 => Ok(()),
@@ -47,10 +65,31 @@ fn options(args: RecordArgs) -> Result<RecordOptions, Failure> {
     options.dependence = !args.no_dependence;
     options.aslr = !args.no_aslr;
     options.process = args.process;
+    if args.sites {
+        options.allocator = Some(libraries::require(libraries::ALLOCATOR, "--sites")?);
+    }
     options.max_bytes = args.max_size.map(|size| size.0);
     options.max_time = args.max_time.map(|time| Duration::from_nanos(time.0));
     options.stop = stop;
     Ok(options)
+}
+
+/// Says where a process reached AVX-512, and what keeps it from that.
+fn unsupported(found: &Avx512) -> String {
+    let command = found.command.split(' ').next().unwrap_or_default();
+    let place = found.place.as_ref();
+    let name = place.map_or_else(
+        || "code of no file".into(),
+        |place| Symbols::default().name_of_instruction(&place.file, place.offset),
+    );
+    let expected = match place.and_then(|place| setting_of(&place.file)) {
+        Some(Setting { variable, safe, .. }) => format!("set {variable}={safe}"),
+        None => "expected code for older processors, such as gcc's -march=x86-64-v3".into(),
+    };
+    format!(
+        "isotherm: {command}: an instruction of AVX-512, which QEMU does not emulate (SIGILL), in {name}: \
+         {expected}\n"
+    )
 }
 
 fn describe(progress: &Progress) -> String {

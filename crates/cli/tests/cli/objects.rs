@@ -104,11 +104,82 @@ fn a_trace_without_mappings_or_with_bad_ones_is_refused() {
 }
 
 #[test]
+fn a_list_that_does_not_fit_into_memory_is_refused() {
+    let folder = Folder::new();
+    let trace = record(&folder);
+    let line = isotherm(&["objects", &trace, "--max-memory", "40M"]).refused(2);
+    assert!(line.contains("the trace's mappings: needs about"), "{line}");
+    // The tool's own memory, and a hundred pages.
+    let line = isotherm(&["objects", &trace, "--max-memory", "49250K"]).refused(2);
+    assert!(line.contains(&trace) && line.contains(" pages do not fit into memory"), "{line}");
+    let said = isotherm(&["objects", &trace, "--max-memory", "60M"]).err;
+    assert!(said.starts_with("isotherm: memory: about "), "{said}");
+}
+
+#[test]
 fn a_copy_of_a_trace_has_its_mappings() {
     let folder = Folder::new();
     let (trace, copy) = (record(&folder), folder.at("copy.trace"));
     isotherm(&["trace", "convert", "--from", "trace", &trace, "--output", &copy]).ok();
     assert_eq!(objects(&trace, &[])["objects"], objects(&copy, &[])["objects"]);
+}
+
+#[test]
+fn misses_are_counted_for_the_sites_that_allocated_their_memory() {
+    let folder = Folder::new();
+    let (program, trace) = (folder.compile("sites"), folder.at("sites.trace"));
+    let start = ["record", "--sites", "--no-dependence", "--cache", "64K", "--output", &trace, "--"];
+    let ran = isotherm(&[&start[..], &[&program, "3"]].concat());
+    assert!(!ran.err.contains("no allocation site"), "{}", ran.err);
+    assert_eq!(ran.ok(), "done\n");
+    let found = objects(&trace, &["--fast", "1M"]);
+    assert_eq!(found["manifest"]["options"]["allocator"], "libisotherm_alloc.so");
+    let line_of = |text: &str| {
+        let source = include_str!("data/sites.c");
+        1 + source.lines().position(|line| line.contains(text)).expect("the line")
+    };
+    // A wrapper passes the table's allocation on. 16,384 lines, three times and once by the child.
+    let table = format!("make_table sites.c:{}", line_of("return xmalloc"));
+    let table = object(&found, &table, None);
+    assert!((65_000..67_000).contains(&number(table, "misses")), "{table:#}");
+    // Its pages, and those of the child.
+    let memory = number(table, "memory_bytes");
+    assert!((1 << 21..(1 << 21) + (1 << 16)).contains(&memory), "{table:#}");
+    // 16,384 blocks of 48 bytes fill 12,288 lines, written and, after others filled the cache, read.
+    let nodes = format!("make_nodes sites.c:{}", line_of("malloc(sizeof *node)"));
+    let nodes = object(&found, &nodes, None);
+    assert!((20_000..40_000).contains(&number(nodes, "misses")), "{nodes:#}");
+    // A list that grew stays at its own site, but for its first steps.
+    let list = format!("make_list sites.c:{}", line_of("realloc("));
+    let list = object(&found, &list, None);
+    assert!((4_000..40_000).contains(&number(list, "misses")), "{list:#}");
+    // The child has the same sites, from its own copy.
+    let mappings = found["mappings"].as_array().expect("mappings").iter();
+    let tables = mappings.filter(|mapping| mapping["name"] == table["name"]);
+    let of: Vec<_> = tables.map(|mapping| number(mapping, "process")).collect();
+    assert_eq!(of.len(), 2, "{of:?}");
+    let frames = |mapping: &Value| mapping["frames"].as_array().cloned().unwrap_or_default();
+    let mappings = found["mappings"].as_array().expect("mappings").iter();
+    let calls = mappings.map(frames).find(|calls| calls.iter().any(|c| contains(c, "make_table")));
+    let calls = calls.expect("the table's calls");
+    assert!(contains(&calls[0], "xmalloc at ") && contains(&calls[2], "main at "), "{calls:?}");
+    let text = isotherm(&["objects", &trace]).ok();
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    assert!(isotherm(&["trace", "info", &trace]).ok().contains("libisotherm_alloc.so"));
+}
+
+fn contains(text: &Value, part: &str) -> bool {
+    text.as_str().is_some_and(|text| text.contains(part))
+}
+
+#[test]
+fn a_recording_without_sites_says_so() {
+    let folder = Folder::new();
+    let program = folder.compile_with("sites", &["-static"]);
+    let start = ["record", "--sites", "--no-dependence", "--output", &folder.at("static.trace"), "--"];
+    let ran = isotherm(&[&start[..], &[&program]].concat());
+    assert!(ran.err.contains("no allocation site") && ran.err.contains("statically"), "{}", ran.err);
+    assert_eq!(ran.ok(), "done\n");
 }
 
 /// A Python behind a wrapper recorded 78 shell helpers.
@@ -132,10 +203,17 @@ fn wrappers_are_left_out_of_recordings_replays_and_lists() {
     assert!(recorded.abs_diff(sorts) < sorts / 10, "{recorded} of {sorts}");
     let found = objects(&one, &[]);
     assert!(found["objects"].as_array().is_some_and(|all| all.iter().all(|o| o["process"] == "sort")));
-    let replayed = |trace: &str, options: &[&str]| {
+    let replay = |trace: &str, options: &[&str]| {
         let start = ["simulate", trace, "--policy", "all-slow", "--fast", "50%", "--json"];
-        isotherm(&[&start[..], options].concat()).json()["runs"][0]["accesses"].as_u64()
+        isotherm(&[&start[..], options].concat()).json()
     };
+    let replayed = |trace: &str, options: &[&str]| replay(trace, options)["runs"][0]["accesses"].as_u64();
+    // Both verbs have read the same rows.
+    for options in [&[][..], &["--process", "sort"]] {
+        let input = |result: Value| result["manifest"]["input"].as_str().map(str::to_owned);
+        assert!(input(objects(&all, options)).is_some_and(|hash| hash.starts_with("xxh64:")));
+        assert_eq!(input(objects(&all, options)), input(replay(&all, options)));
+    }
     assert_eq!(replayed(&all, &["--process", "sort"]), Some(sorts));
     assert_eq!(replayed(&all, &[]), Some(everything));
     for verb in ["simulate", "objects", "size"] {

@@ -176,3 +176,50 @@ fn a_full_disk_is_said_and_leaves_what_fitted() {
     let info: serde_json::Value = serde_json::from_str(&info).expect("JSON");
     assert!(info["rows"].as_u64() > Some(100_000), "{info}");
 }
+
+#[test]
+fn a_death_by_avx512_is_explained() {
+    let folder = Folder::new();
+    let program = folder.compile("avx512");
+    let ran = isotherm(&["record", "--output", &folder.at("wide.trace"), "--", &program]);
+    assert_eq!((ran.code, ran.out.as_str()), (Some(132), "begins\n"), "{}", ran.err);
+    let line = ran.err.lines().last().unwrap_or_default();
+    assert!(line.contains("AVX-512, which QEMU does not emulate (SIGILL), in add_wide at "), "{line}");
+    assert!(line.contains("avx512.c:5") && line.ends_with("gcc's -march=x86-64-v3"), "{line}");
+    // Behind a shell, too, and in a library whose setting is known.
+    let library = folder.at("libopenblas.so");
+    let built =
+        folder.compile_with("avx512", &["-shared", "-fPIC", "-Wl,-init,add_wide", "-Wl,--no-gc-sections"]);
+    std::fs::rename(built, &library).expect("renamed");
+    let preload = format!("LD_PRELOAD={library} /bin/true; echo $?");
+    let ran = isotherm(&["record", "--output", &folder.at("library.trace"), "--", "sh", "-c", &preload]);
+    assert!(ran.err.contains("add_wide") && ran.err.contains("set OPENBLAS_CORETYPE=Haswell"), "{}", ran.err);
+    assert!(ran.ok().ends_with("132\n"));
+}
+
+#[test]
+fn what_says_that_it_needs_avx512_is_refused_before_it_starts() {
+    let folder = Folder::new();
+    let program = folder.compile_with("avx512", &["-Wl,-z,x86-64-v4"]);
+    let trace = folder.at("refused.trace");
+    let line = isotherm(&["record", "--output", &trace, "--", &program]).refused(126);
+    assert!(line.contains(&program) && line.contains("x86-64-v4") && line.contains("expected"), "{line}");
+    assert!(!std::path::Path::new(&trace).exists());
+}
+
+/// numpy's OpenBLAS takes the variable's word and dies.
+#[test]
+fn a_setting_that_chooses_avx512_is_replaced() {
+    let folder = Folder::new();
+    let run = |value: &str, trace: &str| -> RunStats {
+        let mut command = command(&["record", "--output", &folder.at(trace), "--"]);
+        command.args(["sh", "-c", "echo $OPENBLAS_CORETYPE"]).env("OPENBLAS_CORETYPE", value);
+        command.output().expect("it starts").into()
+    };
+    let replaced = run("SkylakeX", "a.trace");
+    assert!(replaced.err.contains("OPENBLAS_CORETYPE=SkylakeX chooses AVX-512"), "{}", replaced.err);
+    assert_eq!(replaced.ok(), "Haswell\n");
+    let kept = run("Zen", "b.trace");
+    assert!(!kept.err.contains("OPENBLAS"), "{}", kept.err);
+    assert_eq!(kept.ok(), "Zen\n");
+}

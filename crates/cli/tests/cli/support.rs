@@ -105,9 +105,15 @@ impl Folder {
 
     /// Compiles a C program of these tests and returns its path.
     pub(crate) fn compile(&self, name: &str) -> String {
+        self.compile_with(name, &[])
+    }
+
+    /// As [`Self::compile`], with further options.
+    pub(crate) fn compile_with(&self, name: &str, options: &[&str]) -> String {
         let program = self.at(name);
         let source = data(&format!("{name}.c"));
-        let status = Command::new("cc").args(["-O1", "-o", &program]).arg(source).status();
+        let status =
+            Command::new("cc").args(["-O1", "-g", "-o", &program]).args(options).arg(source).status();
         assert!(status.expect("cc is missing: run `make setup`").success());
         program
     }

@@ -7,10 +7,13 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use super::{RecordError, RecordOptions};
+use super::{RecordError, RecordOptions, avx512};
 use isotherm_recorder_protocol::{Executable, Resolved, resolve};
 
 const QEMU: &str = "qemu-x86_64";
+const PRELOAD: &str = "LD_PRELOAD";
+/// Variable by which the allocator gives sites memory of their own.
+const SITES: &str = "ISOTHERM_ALLOC_SITES";
 const PLUGIN: &str = "libisotherm_recorder_plugin.so";
 
 #[derive(Debug)]
@@ -18,6 +21,7 @@ pub(super) struct Prepared {
     qemu: PathBuf,
     plugin: PathBuf,
     setarch: Option<PathBuf>,
+    allocator: Option<PathBuf>,
     resolved: Resolved,
 }
 
@@ -37,10 +41,17 @@ pub(super) fn prepare(options: &RecordOptions) -> Result<Prepared, RecordError> 
         }
     };
     check_executable(&resolved.program)?;
+    if let Some(path) = avx512::needed_by(&resolved.program) {
+        return Err(RecordError::Avx512 { path });
+    }
     let find = |tool, package| search(OsStr::new(tool)).ok_or(RecordError::MissingTool { tool, package });
     let qemu = find(QEMU, "qemu-user")?;
     let setarch = if options.aslr { None } else { Some(find("setarch", "util-linux")?) };
-    Ok(Prepared { qemu, plugin: find_plugin(options)?, setarch, resolved })
+    let allocator = options.allocator.clone();
+    if let Some(path) = allocator.as_ref().filter(|path| has_separator(path)) {
+        return Err(RecordError::Allocator { path: path.clone() });
+    }
+    Ok(Prepared { qemu, plugin: find_plugin(options)?, setarch, allocator, resolved })
 }
 
 impl Prepared {
@@ -59,6 +70,15 @@ impl Prepared {
         plugin.push(escaped(pool.as_os_str()));
         command.arg("-plugin").arg(plugin);
         pass_loader_variables(&mut command);
+        if let Some(allocator) = &self.allocator {
+            // The last `-E` of a name counts.
+            let others = std::env::var_os(PRELOAD).filter(|others| !others.is_empty());
+            let all: Vec<_> =
+                [Some(allocator.clone().into_os_string()), others].into_iter().flatten().collect();
+            let entry = [OsStr::new(PRELOAD), &all.join(OsStr::new(":"))].join(OsStr::new("="));
+            command.arg("-E").arg(entry).env(SITES, "1");
+        }
+        command.envs(avx512::settings().map(|setting| (setting.variable, setting.safe)));
         let mut words = self.resolved.arguments.iter();
         command.arg("-0").args(words.next()).arg(&self.resolved.program).args(words);
         command
@@ -89,6 +109,11 @@ fn pass_loader_variables(command: &mut Command) {
             command.env_remove(&name).arg("-E").arg(entry);
         }
     }
+}
+
+/// Returns whether QEMU or the loader would take a path for two.
+fn has_separator(path: &Path) -> bool {
+    path.as_os_str().as_bytes().iter().any(|byte| b",: ".contains(byte))
 }
 
 /// Doubles the commas, at which QEMU's options would end.

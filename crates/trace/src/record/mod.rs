@@ -19,6 +19,7 @@
 //! the stop flag is set (by Ctrl-C, which a terminal also sends to the program), the trace is finished; the
 //! program gets two seconds to end by itself, then SIGTERM, and ten seconds later SIGKILL.
 
+mod avx512;
 mod command;
 mod merge;
 mod pool;
@@ -30,10 +31,11 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+pub use avx512::{Setting, setting_of, settings};
 use isotherm_core::Bytes;
 use isotherm_core::cache::Geometry;
 
-use crate::{TraceError, TraceSummary};
+use crate::{Place, TraceError, TraceSummary};
 
 /// Memory that a recording takes beside the program and QEMU: the pool's pages and the rows on their way.
 pub const RECORDER_MEMORY: Bytes = Bytes(isotherm_recorder_protocol::layout::POOL_BYTES as u64 + (64 << 20));
@@ -57,6 +59,8 @@ pub struct RecordOptions {
     pub aslr: bool,
     /// Name of the processes whose misses are recorded; `None` for all.
     pub process: Option<String>,
+    /// `libisotherm_alloc.so`, to record allocation sites with it.
+    pub allocator: Option<PathBuf>,
     /// Plugin's shared object; `None` to look at `ISOTHERM_RECORDER_PLUGIN` and then beside the executable.
     pub plugin: Option<PathBuf>,
     /// Flag to finish the trace, which a signal handler may set.
@@ -75,6 +79,7 @@ impl RecordOptions {
             max_time: None,
             aslr: true,
             process: None,
+            allocator: None,
             plugin: None,
             stop: Arc::default(),
         }
@@ -111,6 +116,15 @@ pub struct Progress {
     pub stopped: Option<Stopped>,
 }
 
+/// Instruction of AVX-512, which QEMU does not emulate.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Avx512 {
+    /// Command of the process that reached it.
+    pub command: String,
+    /// Where it is; `None` outside of files.
+    pub place: Option<Place>,
+}
+
 /// Result of a recording.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecordSummary {
@@ -132,6 +146,10 @@ pub struct RecordSummary {
     pub untraced: u64,
     /// The first of these programs.
     pub untraced_programs: Vec<String>,
+    /// Allocation sites noted.
+    pub sites: u64,
+    /// First instruction of AVX-512 that a process reached, which QEMU answers with SIGILL.
+    pub avx512: Option<Avx512>,
     /// Duration.
     pub elapsed: Duration,
     /// Reason why recording stopped before the program ended.
@@ -150,6 +168,11 @@ pub enum RecordError {
     NotExecutable { path: PathBuf, expected: &'static str },
     #[error("{}: {kind}; expected an x86-64 ELF program or a script whose interpreter is one", path.display())]
     Foreign { path: PathBuf, kind: String },
+    #[error("{}: built for x86-64-v4, so it needs AVX-512, which QEMU does not emulate; expected a build for x86-64-v3 \
+             or older", path.display())]
+    Avx512 { path: PathBuf },
+    #[error("{}: QEMU cannot pass on a path with a comma or a colon; expected the library elsewhere", path.display())]
+    Allocator { path: PathBuf },
     #[error("{tool} is not in PATH; install Debian's package {package}")]
     MissingTool { tool: &'static str, package: &'static str },
     #[error("the recorder's plugin {name} is not beside {}; build it with `cargo build -p isotherm-recorder-plugin` or \
@@ -170,7 +193,7 @@ impl RecordError {
     pub fn exit_code(&self) -> i32 {
         match self {
             Self::NotFound { .. } => 127,
-            Self::NotExecutable { .. } | Self::Foreign { .. } => 126,
+            Self::NotExecutable { .. } | Self::Foreign { .. } | Self::Avx512 { .. } => 126,
             Self::NoCommand | Self::Trace(TraceError::Exists { .. } | TraceError::NoProcess { .. }) => 2,
             _ => 1,
         }

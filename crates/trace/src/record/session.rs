@@ -3,6 +3,7 @@
 use std::fs;
 use std::io;
 use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -10,11 +11,11 @@ use std::time::{Duration, Instant};
 use super::command::Prepared;
 use super::merge::{Merge, Noted};
 use super::pool::{Message, Pool, Round};
-use super::{Progress, RecordError, RecordOptions, RecordSummary, Stopped};
+use super::{Avx512, Progress, RecordError, RecordOptions, RecordSummary, Stopped};
 use crate::format;
 use crate::mappings::MappingWriter;
-use crate::{ProcessName, Provenance, Rows, TraceError, TraceWriter, select_processes};
-use isotherm_recorder_protocol::layout;
+use crate::{Place, ProcessName, Provenance, Rows, TraceError, TraceWriter, select_processes};
+use isotherm_recorder_protocol::{Note, layout};
 
 const REST: Duration = Duration::from_millis(5);
 const REPORT: Duration = Duration::from_millis(100);
@@ -36,6 +37,9 @@ pub(super) struct Session<'a> {
     writer: Option<TraceWriter>,
     mappings: MappingWriter,
     failure: Option<RecordError>,
+    sites: u64,
+    /// Process and place of the first instruction of AVX-512.
+    avx512: Option<(u32, Option<Place>)>,
     untraced: Vec<String>,
     started: Instant,
     stopped: Option<(Stopped, Instant)>,
@@ -79,6 +83,8 @@ impl<'a> Session<'a> {
             writer: Some(writer),
             mappings: MappingWriter::new(&options.output),
             failure: None,
+            sites: 0,
+            avx512: None,
             untraced: Vec::new(),
             started: Instant::now(),
             stopped: None,
@@ -181,7 +187,15 @@ impl<'a> Session<'a> {
     fn write_notes(&mut self, notes: Vec<Noted>) {
         let before = self.written.0;
         let mut notes = notes.into_iter();
+        let (avx512, sites) = (&mut self.avx512, &mut self.sites);
         let written = notes.try_for_each(|Noted { row, process, thread, note }| {
+            match &note {
+                Note::Avx512(address) if avx512.is_none() => {
+                    *avx512 = Some((process, self.mappings.place(process, *address)));
+                }
+                Note::Site { addresses, .. } if !addresses.is_empty() => *sites += 1,
+                _ => {}
+            }
             self.mappings.write(before + row as u64, process, thread, note)
         });
         let written = written.and_then(|()| self.mappings.flush());
@@ -276,11 +290,17 @@ impl<'a> Session<'a> {
             Some(name) => select_processes(&names, name)?.into_iter().filter(|&selected| selected).count(),
             None => names.len(),
         };
+        let avx512 = self.avx512.map(|(process, place)| Avx512 {
+            command: self.commands.get(process as usize).cloned().unwrap_or_default(),
+            place,
+        });
         let trace = writer.finish()?;
         self.pool.remove().map_err(failed("remove the recorder's pool"))?;
         Ok(RecordSummary {
             status: status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0)),
             processes: self.commands,
+            sites: self.sites,
+            avx512,
             recorded,
             trace,
             accesses: self.pool.accesses(),
@@ -301,9 +321,14 @@ fn provenance(options: &RecordOptions, prepared: &Prepared) -> Provenance {
         machine: machine(),
         cache: Some(options.cache),
         filter: layout::filter(options.cache),
+        allocator: options.allocator.as_deref().map(file_name).unwrap_or_default(),
         dependence: options.dependence,
         ..Provenance::new(words.join(" "))
     }
+}
+
+fn file_name(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
 fn machine() -> String {

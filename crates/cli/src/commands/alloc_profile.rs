@@ -1,7 +1,5 @@
 //! `isotherm alloc-profile`: prints what a program's calling contexts allocate.
 
-mod symbols;
-
 use std::fmt::Write;
 use std::path::Path;
 use std::time::Duration;
@@ -17,7 +15,7 @@ use crate::args::AllocProfileArgs;
 use crate::failure::Failure;
 use crate::libraries;
 use crate::output::{listing, print, say};
-use symbols::Symbols;
+use crate::symbols::Symbols;
 
 /// Runs the program and prints the allocations of each of its processes. The exit status is the program's.
 pub(crate) fn run(args: &AllocProfileArgs) -> Result<(), Failure> {
