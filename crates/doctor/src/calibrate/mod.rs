@@ -139,7 +139,7 @@ pub struct Tools<'a> {
     pub samples: Result<Box<dyn AccessSource>, String>,
 }
 
-/// Measures the machine for some ten seconds a tier; tiers are given by their nodes, each with the size of
+/// Measures the machine for some twenty seconds; tiers are given by their nodes, each with the size of
 /// two pieces of memory to measure on. Calls `progress` before each round with its number and that of all.
 ///
 /// # Errors

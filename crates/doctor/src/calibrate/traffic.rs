@@ -20,8 +20,9 @@ const LINE_BYTES: f64 = 64.0;
 const BURST: usize = 512;
 /// Links between two looks at the clock.
 const LINKS: usize = 4096;
-/// Time of one point, and before it until the load is there.
-const TIME: Duration = Duration::from_millis(60);
+/// Repetitions of a point in a round, the time of each, and before it until the load is there.
+const REPETITIONS: usize = 3;
+const TIME: Duration = Duration::from_millis(30);
 const SETTLE: Duration = Duration::from_millis(10);
 /// Parts of the highest load at which latency is measured.
 const PACES: [f64; 4] = [0.25, 0.5, 0.75, 1.0];
@@ -81,30 +82,41 @@ impl Curve {
         }
         let mut points = self.points.iter_mut();
         for (mix, burst) in MIXES.into_iter().zip(&self.bursts) {
-            let idle = measure(chase, load, 0, mix, Nanos(0));
+            let idle = (0, Nanos(0));
             let paced = PACES.map(|pace| {
                 // At the highest load nothing waits.
                 let interval = if pace < 1.0 { (burst.0 as f64 / pace) as u64 } else { 0 };
-                measure(chase, load, self.threads, mix, Nanos(interval))
+                (self.threads, Nanos(interval))
             });
-            for ((bandwidth, latency), point) in std::iter::once(idle).chain(paced).zip(&mut points) {
-                point.bandwidth.add(vec![bandwidth]);
-                point.latency.add(vec![latency]);
+            for ((threads, interval), point) in std::iter::once(idle).chain(paced).zip(&mut points) {
+                let measured = (0..REPETITIONS).map(|_| measure(chase, load, threads, mix, interval));
+                let (bandwidths, latencies) = measured.unzip();
+                point.bandwidth.add(bandwidths);
+                point.latency.add(latencies);
             }
         }
     }
 
-    /// Returns the points as a profile writes a curve.
+    /// Returns the points as a profile writes a curve, without those between the idle latency and the highest
+    /// load that were not steady.
     ///
     /// # Errors
-    /// What was not steady, or is no curve: a latency that falls with load.
+    /// An end that was not steady, or points that are no curve: a latency that falls with load.
     pub fn text(&self) -> Result<String, String> {
         let mut rows: Vec<(f64, f64, f64)> = Vec::new();
-        for point in &self.points {
+        let shares = self.points.chunk_by(|a, b| a.read_percent == b.read_percent);
+        let placed = shares.flat_map(|points| {
+            let end = points.len() - 1;
+            points.iter().enumerate().map(move |(place, point)| (place == 0 || place == end, point))
+        });
+        for (is_end, point) in placed {
             let (reads, bandwidth, latency) =
                 (point.read_percent, point.bandwidth.value(), point.latency.value());
             let doubt = point.bandwidth.doubt("GB/s").or_else(|| point.latency.doubt("ns"));
             if let Some(doubt) = doubt {
+                if !is_end {
+                    continue;
+                }
                 return Err(format!("at {reads:.0} % reads and {bandwidth:.1} GB/s: {doubt}"));
             }
             match rows.last_mut().filter(|last| last.0 == reads) {
@@ -130,9 +142,14 @@ impl Curve {
         Ok(rows.iter().map(row).collect::<Vec<_>>().join("; "))
     }
 
-    /// Returns the largest spread and scatter of the points.
+    /// Returns the largest spread and scatter of the steady points, of all where none is.
     pub fn agreement(&self) -> String {
-        let all = || self.points.iter().flat_map(|point| [&point.bandwidth, &point.latency]);
+        let steady = |point: &&Point| point.bandwidth.doubt("").or(point.latency.doubt("")).is_none();
+        let none = !self.points.iter().any(|point| steady(&point));
+        let all = || {
+            let kept = self.points.iter().filter(|point| none || steady(point));
+            kept.flat_map(|point| [&point.bandwidth, &point.latency])
+        };
         let most = |of: fn(&Series) -> f64| 100.0 * all().map(of).fold(0.0, f64::max);
         format!(
             "{} repetitions of each point, rounds within {:.1} %, half of all within {:.1} %",
@@ -246,6 +263,8 @@ mod tests {
         assert!(same.is_err_and(|why| why.contains("added no bandwidth")));
         let mut unsteady = point(100.0, 8.0, 100.0);
         unsteady.latency.add(vec![300.0]);
+        let between = [point(100.0, 0.5, 100.0), unsteady.clone(), point(100.0, 9.0, 120.0)];
+        assert_eq!(text(&between).as_deref(), Ok("100,0.50,100.0; 100,9.00,120.0"));
         let refused = text(&[point(100.0, 0.5, 100.0), unsteady]);
         assert!(refused.is_err_and(|why| why.starts_with("at 100 % reads and 8.0 GB/s: ")));
     }
