@@ -12,6 +12,7 @@ mod memory;
 mod planted;
 mod processes;
 mod random;
+mod server;
 mod syscalls;
 mod unmap;
 
@@ -39,6 +40,11 @@ usage: target MODE [--OPTION VALUE]...
   btree         look keys up in a B-tree of --size 16M, of which --hot 12.5% get --share 90% of the look-ups
     --move-after N                     after N look-ups other keys are hot
     --seed 1
+  server        read records of 1 KiB of --size 128M by Zipf's law with exponent --theta 99%, scattered
+    --pause 0                          microseconds to sleep before each request of 64 reads
+    --counts FILE                      accesses of each page so far: a 64-bit number each, in a shared mapping
+    --report FILE                      the addresses, written before the accesses begin
+    --seed 1
   threads       --threads 200 --size 256K of each thread, --waves 1 of threads one after the other
   fork-storm    --children 1000 --parallel 8 --size 1M: each child checks and changes its copy
   exec-chain    --times 10 --size 1M
@@ -57,6 +63,7 @@ pub fn run() -> ExitCode {
     let outcome = match arguments.mode.as_str() {
         "planted" => planted::run(&mut arguments),
         "btree" => btree::run(&mut arguments),
+        "server" => server::run(&mut arguments),
         "threads" => processes::threads(&mut arguments),
         "fork-storm" => processes::fork_storm(&mut arguments),
         "exec-chain" => processes::exec_chain(&mut arguments),
