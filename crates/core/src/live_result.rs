@@ -67,13 +67,17 @@ pub struct Summary {
     pub hits_measured: bool,
     /// Origin of the stall and occupancy counters that some policies decide by.
     pub counters: CounterOrigin,
-    /// The fast tier's share of all counted accesses; `None` without any.
+    /// The fast tier's share of all accesses; `None` while too little is known ([`Self::missing`]).
     pub hit_ratio: Option<f64>,
     /// The same over the second half of the run.
     pub final_hit_ratio: Option<f64>,
     /// Upper bound on the slowdown against all memory fast: as if the programs only waited, at idle
-    /// latencies, for each access of the run's second half in turn. `None` if no access was counted.
+    /// latencies, for each access of the run's second half in turn. `None` as the hit ratios.
     pub slowdown_at_most: Option<f64>,
+    /// The bounds of those three figures.
+    pub intervals: Intervals,
+    /// What a statement about this run lacks; `None` where it lacks nothing.
+    pub missing: Option<Missing>,
     /// Pages moved.
     pub traffic: Traffic,
     /// The access sources.
@@ -90,6 +94,62 @@ pub struct Summary {
     pub cautions: Vec<String>,
     /// Problems of the run, each once.
     pub warnings: Vec<String>,
+}
+
+/// A figure and its bounds: of 20 runs of the same program, the bounds of 19 hold the middle one's figure.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Estimate {
+    /// The figure.
+    pub value: f64,
+    /// Its lower bound.
+    pub low: f64,
+    /// Its upper bound.
+    pub high: f64,
+}
+
+impl Estimate {
+    /// Returns the lower and the upper bound.
+    pub fn bounds(self) -> [f64; 2] {
+        [self.low, self.high]
+    }
+
+    /// Returns the estimate of a figure that grows, or falls, with this one.
+    #[must_use]
+    pub fn map(self, of: impl Fn(f64) -> f64) -> Self {
+        let (low, high) = (of(self.low), of(self.high));
+        Self { value: of(self.value), low: low.min(high), high: low.max(high) }
+    }
+}
+
+/// Lower and upper bounds of a run's figures; `None` as the figure itself.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct Intervals {
+    /// Of [`Summary::hit_ratio`].
+    pub hit_ratio: Option<[f64; 2]>,
+    /// Of [`Summary::final_hit_ratio`].
+    pub final_hit_ratio: Option<[f64; 2]>,
+    /// Of [`Summary::slowdown_at_most`].
+    pub slowdown_at_most: Option<[f64; 2]>,
+}
+
+/// Evidence that a run lacks, and ways to it, computed from the run itself.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Missing {
+    /// Samples taken.
+    pub samples: u64,
+    /// Samples for each page in use.
+    pub per_page: f64,
+    /// Bounds of the hit ratio, as far as it is known.
+    pub hit_ratio: Option<[f64; 2]>,
+    /// Length of a run that would do, all else alike; `None` without any sample.
+    pub run_ns: Option<Nanos>,
+    /// Share of the program's time for observing it that would do in a run as long as this one; `None` where
+    /// that is not set, or too much.
+    pub overhead: Option<f64>,
+    /// Whether larger pages would help: samples are spread over fewer of them.
+    pub huge_pages: bool,
+    /// A source that sees more and is not in use.
+    pub source: Option<&'static str>,
 }
 
 /// Origin of the tiers' stall and occupancy counters.
@@ -213,6 +273,10 @@ pub struct HotShare {
     pub accesses: f64,
     /// Size of the hottest memory that took them.
     pub bytes: Bytes,
+    /// Its lower bound: of the pages that have most samples, by those samples. Chance looks like heat there.
+    pub low_bytes: Bytes,
+    /// Its upper bound: of the pages that have most of one half of the samples, by the other half.
+    pub high_bytes: Bytes,
 }
 
 /// Adjacent pages of one process.
@@ -235,8 +299,16 @@ pub struct HotPages {
     pub at_least: u32,
     /// Memory of the hot pages.
     pub bytes: Bytes,
+    /// Its lower bound.
+    pub low_bytes: Bytes,
+    /// Its upper bound.
+    pub high_bytes: Bytes,
     /// Their share of the sampled accesses.
     pub accesses: f64,
+    /// Its lower bound.
+    pub low_accesses: f64,
+    /// Its upper bound.
+    pub high_accesses: f64,
     /// Their ranges in address order, at most ten thousand.
     pub ranges: Vec<MemoryRange>,
 }
@@ -244,7 +316,7 @@ pub struct HotPages {
 /// Where the accesses went; old accesses count for less.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct HotSet {
-    /// Memory for several shares of the accesses.
+    /// Memory for several shares of the accesses; without those that too few samples support.
     pub shares: Vec<HotShare>,
     /// The hot pages.
     pub hot: HotPages,

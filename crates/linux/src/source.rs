@@ -12,6 +12,11 @@ use crate::process::Pid;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cause {
     Sampled,
+    /// First touch of a page in a window of sampling ([`AccessSource::untouched`]), after this much processor
+    /// time of the program, in nanoseconds, at most 4 s; 0 of a huge page, whose window tells.
+    Touched {
+        exposed_ns: u32,
+    },
     /// Touched a page that the policy had armed ([`AccessSource::arm`]).
     Armed {
         /// Time since the page was armed, in microseconds, at most 71 minutes. 32 bits keep accesses small.
@@ -34,6 +39,18 @@ pub struct Access {
     pub tier: Option<TierId>,
     pub operation: Operation,
     pub cause: Cause,
+}
+
+/// Pages of a window of sampling that were not touched while it was open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Untouched {
+    pub process: Pid,
+    pub start: u64,
+    /// The pages of 4 KiB from `start` on, a bit each; of a huge page all bits, or none if it was touched.
+    pub pages: u64,
+    pub huge: bool,
+    /// Processor time of the program meanwhile, or until the touch of a huge page.
+    pub exposed: Nanos,
 }
 
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -83,6 +100,10 @@ pub trait AccessSource: Send {
 
     /// Appends the accesses seen since the last call, in the order of time for each process. Never blocks.
     fn drain(&mut self, accesses: &mut Vec<Access>) -> Result<(), LinuxError>;
+
+    /// Appends windows that have closed since the last call: how long pages were *not* touched, without which
+    /// first touches ([`Cause::Touched`]) tell no rate.
+    fn untouched(&mut self, _windows: &mut Vec<Untouched>) {}
 
     /// Arms 4 KiB pages of one process, given by their addresses, so that the next access to each becomes
     /// known ([`Cause::Armed`]); needs `Signal::HintFaults`.

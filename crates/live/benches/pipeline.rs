@@ -200,6 +200,7 @@ fn host(world: &Arc<World>, rings: &Arc<Vec<Vec<u8>>>) -> LiveHost {
         inside: None,
         scan_interval: Nanos(100 * Nanos::MILLISECOND.0),
         scan_budget: 0.01,
+        overhead: 0.02,
         model_counters: false,
     };
     world.end.store(u64::MAX, Relaxed);

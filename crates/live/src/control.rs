@@ -6,6 +6,7 @@
 //! | line | effect |
 //! |---|---|
 //! | `status` | prints the policy, its gauges, and the tiers |
+//! | `fast` | lists the memory on the fast tier: process, start and end of each range |
 //! | `parameters` | prints the policy's parameters in force |
 //! | `set KEY=VALUE` | rebuilds the policy with this parameter changed |
 //! | `policy NAME [KEY=VALUE ...]` | replaces the policy |

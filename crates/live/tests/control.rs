@@ -134,6 +134,7 @@ fn a_running_engine_is_read_changed_and_its_policy_replaced() {
         inside: None,
         scan_interval: Nanos(0),
         scan_budget: 1.0,
+        overhead: 0.02,
         model_counters: false,
     };
     let processes = Box::new(One(ended.clone(), false));

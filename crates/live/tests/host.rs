@@ -9,7 +9,7 @@ use isotherm_core::{
 use isotherm_linux::LinuxError;
 use isotherm_linux::clock;
 use isotherm_linux::process::Pid;
-use isotherm_linux::source::{Access, AccessSource, Cause, DeviceAnswer, SourceStatistics};
+use isotherm_linux::source::{Access, AccessSource, Cause, DeviceAnswer, SourceStatistics, Untouched};
 use isotherm_live::host::{
     AddressSpaces, FastLimit, LiveHost, Options, Pause, PresentRun, ProcessEvent, Processes, Tier,
 };
@@ -21,6 +21,7 @@ const PROCESS: Pid = Pid(7);
 #[derive(Default)]
 struct World {
     accesses: Vec<Access>,
+    windows: Vec<Untouched>,
     requests: Vec<Sampling>,
     armed: Vec<u64>,
     /// Commands to devices, and the addresses that they report as hot.
@@ -65,6 +66,9 @@ impl AccessSource for Source {
         world.drains += 1;
         accesses.append(&mut world.accesses);
         Ok(())
+    }
+    fn untouched(&mut self, windows: &mut Vec<Untouched>) {
+        windows.append(&mut self.0.lock().expect("lock").windows);
     }
     fn arm(&mut self, process: Pid, addresses: &[u64]) -> Result<(), LinuxError> {
         assert_eq!(process, PROCESS);
@@ -149,6 +153,7 @@ fn options(fast: FastLimit, shadow: bool) -> Options {
         inside: None,
         scan_interval: Nanos(0),
         scan_budget: 1.0,
+        overhead: 0.02,
         model_counters: false,
     }
 }
@@ -209,7 +214,50 @@ fn samples_arrive_with_their_pages_virtual_tiers_and_hits_are_summed() {
     assert_eq!(batch.counters.load_hits(), (2, 4));
     assert!(batch.spent.elapsed > Nanos(0) && batch.spent.deciding > Nanos(0), "costs come along");
     let summary = host.summary();
-    assert_eq!((summary.hit_ratio, summary.slowdown_at_most), (Some(0.5), Some(2.0)));
+    assert_eq!((summary.hit_ratio, summary.slowdown_at_most), (None, None), "four samples tell nothing");
+    let missing = summary.missing.expect("evidence is missing");
+    let [low, high] = missing.hit_ratio.expect("bounds");
+    assert!(low < 0.2 && high > 0.8, "{missing:?}");
+    assert!(missing.run_ns > Some(summary.duration_ns) && missing.huge_pages, "{missing:?}");
+    assert_eq!((missing.samples, missing.source), (4, Some("pmu")));
+}
+
+/// Two windows of four pages, again and again: page 3, which is slow, is touched in each after a hundredth of
+/// it; page 0, which is fast, in each tenth one.
+#[test]
+fn a_touch_in_a_window_stands_for_all_accesses_that_it_hides() {
+    let (mut host, world) = host(FastLimit::Bytes(Bytes(2 * 4096)), true, 4);
+    host.sample(sampling(SamplingRate::Period(1), 1000));
+    step(&mut host);
+    let mut copies = 0;
+    for round in 0..20 {
+        {
+            let mut world = world.lock().expect("lock");
+            for at in 0..20 {
+                let cold = at % 10 == 9;
+                world.accesses.push(access(3, Cause::Touched { exposed_ns: 10_000 }));
+                world.accesses.extend(cold.then(|| access(0, Cause::Touched { exposed_ns: 500_000 })));
+                world.windows.push(Untouched {
+                    process: PROCESS,
+                    start: BASE,
+                    pages: if cold { 0b0110 } else { 0b0111 },
+                    huge: false,
+                    exposed: Nanos(1_000_000),
+                });
+            }
+        }
+        let (batch, _) = step(&mut host);
+        if round == 19 {
+            copies = batch.samples.iter().filter(|sample| sample.tier == TierId(1)).count();
+        }
+    }
+    assert_eq!(copies, 20 * 64, "the policy gets as many samples as it may of a page that always faults");
+    let summary = host.summary();
+    // 100 accesses a window to 0.1; by the touches alone it would be 0.09 of the accesses.
+    let hits = summary.hit_ratio.expect("it is known");
+    assert!((0.0005..0.002).contains(&hits), "{hits}");
+    let [low, high] = summary.intervals.hit_ratio.expect("bounds");
+    assert!(low <= hits && hits <= high && high < 0.1, "{low} {high}");
 }
 
 #[test]

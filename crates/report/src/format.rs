@@ -5,6 +5,12 @@ pub(crate) fn percent(ratio: f64) -> String {
     if ratio.is_finite() { format!("{:.1} %", ratio * 100.0) } else { "-".into() }
 }
 
+/// Formats a share with its bounds: `87 % (84-90)`. Bounds are rounded outwards.
+pub(crate) fn between(share: f64, bounds: Option<[f64; 2]>) -> String {
+    let Some([low, high]) = bounds else { return percent(share) };
+    format!("{:.0} % ({:.0}-{:.0})", share * 100.0, (low * 100.0).floor(), (high * 100.0).ceil())
+}
+
 /// Formats a factor such as a slowdown: `1.21`, or `-` if unknown.
 pub(crate) fn factor(value: f64) -> String {
     if value.is_finite() { format!("{value:.2}") } else { "-".into() }
@@ -120,6 +126,12 @@ mod tests {
         assert_eq!(share(3, 8), "37.5 %");
         assert_eq!(share(0, 8), "0.0 %");
         assert_eq!(share(8, 8), "100.0 %");
+    }
+
+    #[test]
+    fn bounds_are_rounded_outwards() {
+        assert_eq!(between(0.874, Some([0.848, 0.901])), "87 % (84-91)");
+        assert_eq!(between(0.874, None), "87.4 %");
     }
 
     #[test]

@@ -9,7 +9,8 @@ use isotherm_policies::{Kind, Setup, find};
 use isotherm_sim::{Outcome, Report, RunResult, SizeReport};
 use serde::Serialize;
 
-use crate::format::{factor, file_name, percent, share};
+use crate::format::{between, factor, file_name, percent, share};
+use crate::live::words;
 use crate::size::plan::{Plan, Planned};
 
 /// The least gain that counts: seeds and placements of the same program differ by less.
@@ -18,7 +19,8 @@ pub(crate) const LEAST_GAIN: f64 = 0.01;
 /// Share of accesses by which fast memory must serve more than its share of the memory.
 pub(crate) const LEAST_SKEW: f64 = 0.05;
 
-/// The least accesses that tell a live run's hit ratio: its standard error is then below 2 points.
+/// The least accesses that tell the hit ratio of a run without intervals: its standard error is then below 2
+/// points.
 pub(crate) const LEAST_SAMPLES: u64 = 1000;
 
 /// Signals that a machine gives only with a kernel that is not released, or with a profiling device.
@@ -252,23 +254,20 @@ pub fn live(result: &LiveResult) -> Verdict {
     let whole = summary.footprint_bytes;
     let fast = summary.tiers.first().map_or(Bytes(0), |tier| tier.capacity_bytes);
     let unknown = |why: &str| Verdict::new(Advice::Unknown, format!("No verdict: {why}."), "");
-    let Some(hits) = summary.hit_ratio.filter(|_| whole.0 > 0) else {
-        return unknown("no access was counted; `isotherm doctor` lists the access sources");
-    };
+    let nothing = "no access was counted; `isotherm doctor` lists the access sources";
+    if whole.0 == 0 {
+        return unknown(nothing);
+    }
     let about =
         |advice, sentence, sure| Verdict { fast_bytes: Some(fast), ..Verdict::new(advice, sentence, sure) };
     if fast >= whole {
         let sentence = "Do not tier this program: all memory in use fits the fast tier.".into();
         return about(Advice::DoNotTier, sentence, "Give it less (--fast) to see tiering at work.");
     }
-    if let Some(caution) = summary.cautions.first() {
-        let caution = caution.trim_end_matches('.');
-        return unknown(&format!("too few samples, {caution}; run longer, or with more --overhead"));
+    if let Some(missing) = &summary.missing {
+        return unknown(&words::missing(missing).unwrap_or_else(|| nothing.into()));
     }
-    let seen: u64 = summary.tiers.iter().map(|tier| tier.hits).sum();
-    if seen < LEAST_SAMPLES {
-        return unknown(&format!("{seen} accesses seen do not tell; run longer, or with more --overhead"));
-    }
+    let Some(hits) = summary.hit_ratio else { return unknown(nothing) };
     if result.policy == BASELINE {
         return unknown("this run is without tiering; another --policy shows what tiering gains");
     }
@@ -278,17 +277,30 @@ pub fn live(result: &LiveResult) -> Verdict {
         percent(part),
         if summary.shadow { "would serve" } else { "served" }
     );
-    if hits < part + LEAST_SKEW {
+    let bounds = summary.intervals.hit_ratio;
+    let (told, least) = (between(hits, bounds), part + LEAST_SKEW);
+    let [low, high] = bounds.unwrap_or([hits, hits]);
+    if low < least && high >= least && low < high {
+        let longer = four_times(summary.duration_ns);
+        return unknown(&format!(
+            "{served} {told} of its accesses, which may or may not be more than its share of the memory; a run of \
+             {longer} halves what is uncertain"
+        ));
+    }
+    if hits < least {
         let sentence = format!(
-            "Do not tier this program: {served} {} of its accesses, hardly more than its share of the memory.",
-            percent(hits)
+            "Do not tier this program: {served} {told} of its accesses, hardly more than its share of the memory."
         );
         return about(Advice::DoNotTier, sentence, "Its time without tiering was not measured.");
     }
-    let sentence =
-        format!("Tier this program: {served} {} of its accesses under {}.", percent(hits), result.policy);
+    let sentence = format!("Tier this program: {served} {told} of its accesses under {}.", result.policy);
     let sure = "Its time without tiering was not measured: run it with --policy first-touch to compare.";
     Verdict { policy: Some(result.policy.clone()), ..about(Advice::Tier, sentence, sure) }
+}
+
+/// Returns the time of a run whose errors are half of those of a run of this time.
+fn four_times(time: Nanos) -> Nanos {
+    Nanos(time.0.saturating_mul(4))
 }
 
 /// Returns the answer of runs of the same program in the lab; `None` for fewer than two.

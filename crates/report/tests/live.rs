@@ -2,7 +2,7 @@
 
 mod support;
 
-use isotherm_core::live_result::{CounterOrigin, LiveResult};
+use isotherm_core::live_result::{CounterOrigin, Intervals, LiveResult, Missing};
 use isotherm_core::{Bytes, Nanos};
 use isotherm_report::{Advice, MAX_HTML_BYTES, live_html, live_json, live_text};
 use serde_json::Value;
@@ -26,6 +26,8 @@ const DOCUMENTED: Documented = Documented {
         "source",
         "engine",
         "hot_set",
+        "intervals",
+        "missing",
         "hot_pages",
         "hot_share",
         "memory_range",
@@ -141,16 +143,66 @@ fn a_live_verdict_needs_evidence_and_a_gain() {
         assert!(!verdict.sentence.contains("hybridtier"), "{verdict:?}");
         (verdict.advice, verdict.sentence)
     };
-    let even = with(&|result| result.summary.hit_ratio = Some(0.15));
+    let hits = |value: f64, error: f64| {
+        move |result: &mut LiveResult| {
+            result.summary.hit_ratio = Some(value);
+            result.summary.intervals.hit_ratio = Some([value - error, value + error]);
+        }
+    };
+    let even = with(&hits(0.15, 0.01));
     assert!(even.0 == Advice::DoNotTier && even.1.contains("hardly more than its share"), "{even:?}");
     let fits = with(&|result| result.summary.tiers[0].capacity_bytes = result.summary.footprint_bytes);
     assert!(fits.0 == Advice::DoNotTier && fits.1.contains("all memory in use fits"), "{fits:?}");
-    let caution = with(&|result| result.summary.cautions = vec!["hits: 9 samples".into()]);
-    assert!(caution.0 == Advice::Unknown && caution.1.contains("hits: 9 samples; run longer"), "{caution:?}");
-    let few = with(&|result| result.summary.tiers.iter_mut().for_each(|tier| tier.hits = 20));
-    assert!(few.0 == Advice::Unknown && few.1.contains("accesses seen do not tell"), "{few:?}");
+    let doubtful = with(&hits(0.19, 0.05));
+    assert!(doubtful.0 == Advice::Unknown && doubtful.1.contains("which may or may not be"), "{doubtful:?}");
+    assert!(doubtful.1.contains("19 % (14-24)") && doubtful.1.contains("a run of 2min"), "{doubtful:?}");
+    let few = with(&too_little);
+    assert!(few.0 == Advice::Unknown, "{few:?}");
+    let ways = "hits lie anywhere from 4 to 96 %, by 1.26k samples (0.04 a page); enough would be a run of 40min, \
+                --overhead 10%, --page-size huge, or a machine with a PMU";
+    assert!(few.1.contains(ways), "{few:?}");
     let baseline = with(&|result| result.policy = "first-touch".into());
     assert!(baseline.0 == Advice::Unknown && baseline.1.contains("another --policy"), "{baseline:?}");
+}
+
+/// Changes a run to one that saw too little for any statement.
+fn too_little(result: &mut LiveResult) {
+    let summary = &mut result.summary;
+    (summary.hit_ratio, summary.final_hit_ratio, summary.slowdown_at_most) = (None, None, None);
+    summary.intervals = Intervals::default();
+    summary.missing = Some(Missing {
+        samples: 1260,
+        per_page: 0.04,
+        hit_ratio: Some([0.043, 0.957]),
+        run_ns: Some(Nanos(2400 * Nanos::SECOND.0)),
+        overhead: Some(0.098),
+        huge_pages: true,
+        source: Some("pmu"),
+    });
+    summary.hot_set.shares.clear();
+    summary.hot_set.hot = Default::default();
+}
+
+#[test]
+fn without_evidence_no_figure_is_shown_anywhere() {
+    let mut result = live();
+    too_little(&mut result);
+    let json = serialised(&result);
+    assert_eq!(json["verdict"]["advice"], "unknown");
+    assert_eq!(problems(&DOCUMENTED.schema(), &json), Vec::<String>::new());
+    let shown = live_text(&result);
+    assert!(shown.starts_with("No verdict: hits lie anywhere from 4 to 96 %"), "{shown}");
+    for told in [
+        "hit ratio    not known: too little was seen",
+        "slowdown     not known: too little was seen",
+        "hot set      not known: too little was sampled",
+        "limit 512M; - of accesses",
+    ] {
+        assert!(shown.contains(told), "{told} is not in\n{shown}");
+    }
+    let page = live_html(&result);
+    assert!(page.contains("hits lie anywhere from 4 to 96 %") && page.contains("Too little was sampled"));
+    assert!(page.contains(r#""hits":[null,null"#), "the picture over time shows none either");
 }
 
 #[test]
@@ -170,6 +222,7 @@ fn memory_without_accesses_has_no_hit_ratio() {
     let mut result = live();
     (result.summary.hit_ratio, result.summary.final_hit_ratio) = (None, None);
     result.summary.slowdown_at_most = None;
+    result.summary.missing = Some(Missing::default());
     let shown = live_text(&result);
     assert!(shown.contains("no access was counted, so the hit"), "{shown}");
     assert!(shown.contains("slowdown     not known"), "{shown}");
@@ -272,8 +325,8 @@ fn the_run_that_is_tried_leaves_no_field_empty() {
     }
     let mut found = Vec::new();
     trivial("run", &serialised(&live()), &mut found);
-    // It has a caution, so no verdict; a live run never has all of one.
-    found.retain(|path| !path.starts_with("run.verdict."));
+    // A live run never has all of a verdict, and either figures or what is missing for them.
+    found.retain(|path| !path.starts_with("run.verdict.") && path != "run.missing");
     assert_eq!(found, Vec::<String>::new());
 }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -173,6 +174,93 @@ fn a_planted_hot_set_is_found() {
         }
     }
     panic!("the planted hot set was not found");
+}
+
+/// Asks a running engine at its control socket.
+fn ask(control: &str, line: &str) -> Option<String> {
+    let mut stream = UnixStream::connect(control).ok()?;
+    stream.set_read_timeout(Some(Duration::from_secs(10))).ok()?;
+    stream.write_all(format!("{line}\n").as_bytes()).ok()?;
+    let (mut answer, mut piece) = (Vec::new(), [0; 1 << 16]);
+    while !answer.ends_with(b"\n\n") {
+        match stream.read(&mut piece) {
+            Ok(0) | Err(_) => return None,
+            Ok(length) => answer.extend(&piece[..length]),
+        }
+    }
+    String::from_utf8(answer).ok()
+}
+
+/// Returns the accesses to each page that the server has counted.
+fn counts(path: &str) -> Vec<u64> {
+    let bytes = std::fs::read(path).unwrap_or_default();
+    bytes.as_chunks().0.iter().map(|word| u64::from_ne_bytes(*word)).collect()
+}
+
+/// Returns the accesses to fast memory and to all, by the server's own counts, until it has ended.
+fn served(server: &mut Child, control: &str, counted: &str, start: u64) -> (u64, u64) {
+    let (mut before, mut served) = (counts(counted), (0, 0));
+    while server.try_wait().expect("a child").is_none() {
+        std::thread::sleep(Duration::from_millis(500));
+        let Some(answer) = ask(control, "fast") else { break };
+        let now = counts(counted);
+        let since = |page: usize| now.get(page).zip(before.get(page)).map_or(0, |(now, then)| now - then);
+        served.1 += (0..now.len()).map(since).sum::<u64>();
+        for line in answer.lines().filter(|line| *line != "ok" && !line.is_empty()) {
+            let words: Vec<&str> = line.split(' ').collect();
+            let page = |word: &str| {
+                let address = u64::from_str_radix(word, 16).expect("hexadecimal");
+                (address.saturating_sub(start) / 4096) as usize
+            };
+            served.0 += (page(words[1])..page(words[2]).min(now.len())).map(since).sum::<u64>();
+        }
+        before = now;
+    }
+    (served.0, served.1)
+}
+
+/// The quick form of `make live-trial`: a figure has bounds and is near the truth, or there is none at all.
+#[test]
+fn a_hit_ratio_has_bounds_that_contain_the_programs_own_counts_or_is_not_told() {
+    if !hint_faults_work() {
+        return;
+    }
+    let (folder, target) = (Folder::new(), target());
+    let [summary, control, counted, report] =
+        ["summary", "control", "counts", "report"].map(|name| folder.at(name));
+    for seconds in ["1", "20", "40", "80"] {
+        let _ = std::fs::remove_file(&report);
+        let server = [&target, "server", "--size", "32M", "--seconds", seconds, "--counts", &counted];
+        let mut run = command(&["run", "--shadow", "--fast", "16M", "--overhead", "5%"]);
+        run.args(["--control", &control, "--summary", &summary, "--"])
+            .args(server)
+            .args(["--report", &report]);
+        let mut run = run.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("the binary starts");
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while !Path::new(&report).exists() && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let text = std::fs::read_to_string(&report).expect("the server's report");
+        let start =
+            u64::from_str_radix(text.split(' ').nth(1).expect("an address"), 16).expect("hexadecimal");
+        let (fast, all) = served(&mut run, &control, &counted, start);
+        let shown = RunStats::from(run.wait_with_output().expect("it ends"));
+        assert_eq!(shown.code, Some(0), "{}", shown.err);
+        let result = read(&summary);
+        if result["hit_ratio"].is_null() {
+            assert!(result["missing"]["run_ns"].is_u64() || result["missing"]["samples"] == 0, "{result}");
+            assert_eq!(result["verdict"]["advice"], "unknown");
+            assert!(shown.err.contains("hit ratio    not known"), "{}", shown.err);
+            continue;
+        }
+        let (hits, truth) = (result["hit_ratio"].as_f64().expect("a number"), fast as f64 / all as f64);
+        let bound = |at: usize| result["intervals"]["hit_ratio"][at].as_f64().expect("a bound");
+        eprintln!("{hits:.3} ({:.3}-{:.3}), truth {truth:.3}", bound(0), bound(1));
+        assert!(bound(0) <= hits && hits <= bound(1));
+        assert!(bound(0) - 0.05 <= truth && truth <= bound(1) + 0.05, "{truth:.3} is not near {hits:.3}");
+        return;
+    }
+    panic!("80 s were too short to tell the hit ratio");
 }
 
 /// Two programs share the tiers under one policy, which distinguishes their pages.

@@ -128,6 +128,7 @@ impl<'a> Agent<'a> {
     /// Reads and answers messages; returns whether there were any.
     pub(super) fn serve(&mut self) -> bool {
         let Memory { tables, pace, messages, .. } = &mut *self.memory;
+        let program = self.program;
         let count = self.mechanism.userfault.read(messages);
         let read = clock::monotonic().0;
         let shared = self.link.shared();
@@ -136,7 +137,8 @@ impl<'a> Agent<'a> {
         // A child has what was armed at its fork: it gets that before another thread's fault brings it back.
         let is_fork = |message: &Message| matches!(message, Message::Fork(_));
         for message in messages().filter(is_fork).chain(messages().filter(|message| !is_fork(message))) {
-            match self.mechanism.answer(tables, shared, message, now) {
+            let used = || sys::processor_time(program);
+            match self.mechanism.answer(tables, shared, message, now, used) {
                 Event::None => {}
                 Event::Doorbell => self.rung = true,
                 Event::Locked => self.ending = Some(State::Locked),
@@ -161,11 +163,12 @@ impl<'a> Agent<'a> {
             // Observing further would exceed the budget.
             tables.close_sampled();
         }
-        tables.look(now, || sys::processor_time(program));
-        let closed = self.mechanism.close(tables, self.link.shared(), now, all, |window| {
+        let used = || sys::processor_time(program);
+        tables.look(now, used);
+        let closed = self.mechanism.close(tables, self.link.shared(), (now, all), used, |window| {
             let faults = if window.requested { 0 } else { u64::from(window.faults) };
             pace.closed(expected_pages(window), faults);
-            if !window.disturbed && !window.requested && !all {
+            if !(window.disturbed || window.early || window.requested || all) {
                 pace.observe(expected_pages(window), u64::from(window.faults));
             }
         });
@@ -197,9 +200,13 @@ impl<'a> Agent<'a> {
             self.arm_requests();
         }
         if sampling && self.has_pass(now) {
-            let used = sys::processor_time(self.program);
             for _ in 0..BURST {
-                if !self.memory.pace.allows() || !self.arm_next(used) {
+                if !self.memory.pace.allows() || !self.arm_next() {
+                    break;
+                }
+                // A thread that has met a page already neither waits for the rest nor seems to have come late.
+                self.serve();
+                if self.rung || self.answered || self.ending.is_some() {
                     break;
                 }
             }
@@ -242,16 +249,17 @@ impl<'a> Agent<'a> {
         pass.is_left()
     }
 
-    /// Arms the pass's next window, if any is left; `used` is the program's processor time so far.
-    fn arm_next(&mut self, used: u64) -> bool {
+    /// Arms the pass's next window, if any is left.
+    fn arm_next(&mut self) -> bool {
         let Memory { tables, pass, pace, .. } = &mut *self.memory;
         if !tables.has_room(false) {
             return false;
         }
         let Some(Candidate { start, pages, huge }) = pass.next() else { return false };
         let now = clock::monotonic().0;
-        let (until, look, used) = (now + LONGEST_WINDOW, now + pace.window_time, used + pace.window_time);
-        let order = Order { start, pages, huge, requested: false, now, until, look, used };
+        let began = sys::processor_time(self.program);
+        let (until, look, used) = (now + LONGEST_WINDOW, now + pace.window_time, began + pace.window_time);
+        let order = Order { start, pages, huge, requested: false, now, until, look, used, began };
         if let Some(armed) = self.mechanism.arm(tables, self.link.shared(), order) {
             pace.opened(expected_pages(armed));
         }
@@ -270,8 +278,17 @@ impl<'a> Agent<'a> {
             let Some((start, pages)) = next_request(shared) else { return };
             let now = clock::monotonic().0;
             let until = now.saturating_add(self.link.armed_bound());
-            let order =
-                Order { start, pages, huge: false, requested: true, now, until, look: until, used: 0 };
+            let order = Order {
+                start,
+                pages,
+                huge: false,
+                requested: true,
+                now,
+                until,
+                look: until,
+                used: 0,
+                began: 0,
+            };
             let huge = start & !((2 << 20) - 1);
             let whole = Order { start: huge, pages: 512, huge: true, ..order };
             let opened = [order, whole]

@@ -58,7 +58,8 @@ impl Agent<'_> {
         }
         let (now, begin) = (clock::monotonic().0, Instant::now());
         let (until, look) = (u64::MAX, u64::MAX);
-        let order = Order { start, pages: PAGES, huge: false, requested: false, now, until, look, used: 0 };
+        let (huge, requested, used, began) = (false, false, 0, 0);
+        let order = Order { start, pages: PAGES, huge, requested, now, until, look, used, began };
         let armed = self.mechanism.arm(&mut self.memory.tables, self.link.shared(), order);
         let armed = armed.map(|window| u64::from(window.armed));
         if armed == Some(PAGES) {
@@ -79,7 +80,7 @@ impl Agent<'_> {
             self.serve();
             let now = clock::monotonic().0;
             let tables = &mut self.memory.tables;
-            if self.mechanism.close(tables, self.link.shared(), now, true, |_| {}) {
+            if self.mechanism.close(tables, self.link.shared(), (now, true), || 0, |_| {}) {
                 break;
             }
             sys::nap();

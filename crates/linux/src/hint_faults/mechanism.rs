@@ -14,10 +14,10 @@ use super::child::Child;
 use super::gate;
 use super::mappings::{BUFFER, Maps};
 use super::presence::{Presence, Present, RUNS};
-use super::protocol::{Counter, Record, Shared, State};
+use super::protocol::{Closed, Counter, Fault as Seen, Record, Shared, State};
 use super::store::Store;
 use super::tables::{REGIONS, Region, Tables};
-use super::window::{LARGEST, Run, Window};
+use super::window::{Run, Window};
 use crate::sys::agent as sys;
 use crate::sys::pages::PAGE;
 use crate::sys::range::Range64;
@@ -52,6 +52,8 @@ pub(super) struct Order {
     pub(super) until: u64,
     pub(super) look: u64,
     pub(super) used: u64,
+    /// The program's processor time so far.
+    pub(super) began: u64,
 }
 
 /// Most ranges that only the agent may touch: its own memory and the libraries that it uses.
@@ -131,7 +133,7 @@ impl Mechanism {
         let arming = gate::Arming::begin();
         let window = tables.begin(at, order.start, order.pages, self.store.slot(at));
         (window.requested, window.since) = (order.requested, order.now);
-        (window.until, window.used) = (order.until, order.used);
+        (window.until, window.used, window.began) = (order.until, order.used, order.began);
         for run in runs[..found].iter().filter(|run| fits(run)) {
             if !self.arm_allowed(window, shared, run) {
                 break;
@@ -212,9 +214,17 @@ impl Mechanism {
         Some(())
     }
 
-    pub(super) fn answer(&self, tables: &mut Tables, shared: &Shared, message: Message, now: u64) -> Event {
+    /// Answers a message; `used` tells the program's processor time so far.
+    pub(super) fn answer(
+        &self,
+        tables: &mut Tables,
+        shared: &Shared,
+        message: Message,
+        now: u64,
+        used: impl FnOnce() -> u64,
+    ) -> Event {
         match message {
-            Message::Fault(fault) => return self.fault(tables, shared, fault, now),
+            Message::Fault(fault) => return self.fault(tables, shared, fault, now, used),
             Message::Fork(descriptor) => Child::new(Userfault::of_child(descriptor)).serve(tables),
             Message::Remove(range) => {
                 tables.quarantine(range, now + QUARANTINE);
@@ -235,7 +245,14 @@ impl Mechanism {
         Event::None
     }
 
-    fn fault(&self, tables: &mut Tables, shared: &Shared, message: Fault, now: u64) -> Event {
+    fn fault(
+        &self,
+        tables: &mut Tables,
+        shared: &Shared,
+        message: Fault,
+        now: u64,
+        used: impl FnOnce() -> u64,
+    ) -> Event {
         let Fault { address, write: store, thread } = message;
         let page = Range64::new(address & !(PAGE - 1), PAGE);
         if page.start == self.doorbell {
@@ -257,10 +274,17 @@ impl Mechanism {
             }
             return Event::None;
         }
-        let (since, requested) = (now.saturating_sub(window.since), window.requested);
+        let requested = window.requested;
         if window.told != at as u32 + 1 {
+            let since = if requested {
+                now.saturating_sub(window.since)
+            } else {
+                let exposed = window.exposed_by(now, used());
+                window.exposed = exposed;
+                if window.is_huge() { 0 } else { exposed.max(1) }
+            };
             // Recorded before the thread goes on: this may be its last access.
-            shared.push(Record { time: now, address, since, thread, store, requested });
+            shared.push(Record::Fault(Seen { time: now, address, since, thread, store, requested }));
             window.told = at as u32 + 1;
         }
         if !self.bring_back(window, shared, at) {
@@ -274,7 +298,7 @@ impl Mechanism {
 
     /// Moves one page back, or all of a huge one.
     fn bring_back(&self, window: &mut Window, shared: &Shared, page: usize) -> bool {
-        if window.pages as usize == LARGEST {
+        if window.is_huge() {
             window.closing = true;
             return self.put_back(window, shared);
         }
@@ -343,22 +367,35 @@ impl Mechanism {
     }
 
     /// Closes due windows, or all, telling `closed`, and regions without any; returns whether none is open.
+    /// `used` tells the program's processor time so far.
     pub(super) fn close(
         &self,
         tables: &mut Tables,
         shared: &Shared,
-        now: u64,
-        all: bool,
+        (now, all): (u64, bool),
+        used: impl Fn() -> u64,
         mut closed: impl FnMut(&Window),
     ) -> bool {
         let mut open = 0;
         for at in tables.numbers() {
             let window = tables.window(at);
             let due = all || window.closing || window.until <= now || window.armed == 0;
+            // Read before the pages are back: what nobody has touched until then.
+            let untouched = window.armed_bits();
+            if due && !window.requested && (!window.is_huge() || window.faults == 0) {
+                window.exposed = window.exposed_by(now, used());
+            }
             if !due || !self.put_back(window, shared) {
                 window.closing |= due;
                 open += 1;
                 continue;
+            }
+            if !window.requested && !window.disturbed {
+                let Window { exposed, bounds, .. } = *window;
+                let huge = window.is_huge();
+                // A huge page comes back whole at its first touch.
+                let untouched = if huge && window.faults > 0 { 0 } else { untouched };
+                shared.push(Record::Closed(Closed { start: bounds.start, untouched, exposed, huge }));
             }
             closed(window);
             if std::mem::take(&mut window.stale) {

@@ -15,7 +15,7 @@ use crate::sys::plain::plain;
 pub const SOCKET_VARIABLE: &str = "ISOTHERM_SOCKET";
 /// Environment variable that makes an agent say in one line what it does.
 pub const VERBOSE_VARIABLE: &str = "ISOTHERM_VERBOSE";
-pub(super) const VERSION: u32 = 2;
+pub(super) const VERSION: u32 = 3;
 const MAGIC: u32 = 0x4953_4f54;
 
 pub(super) const RING: usize = 1 << 14;
@@ -174,12 +174,13 @@ impl Counter {
 
 /// An access as the agent saw it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Record {
+pub(super) struct Fault {
     /// `CLOCK_MONOTONIC`, in nanoseconds.
     pub(super) time: u64,
     /// Address, as exact as the kernel tells.
     pub(super) address: u64,
-    /// Nanoseconds that the page had been armed.
+    /// Nanoseconds that the page had been armed: of the clock if a policy had asked for it, else of the
+    /// program's processor time; 0 of a huge page, whose window tells.
     pub(super) since: u64,
     pub(super) thread: u32,
     pub(super) store: bool,
@@ -187,15 +188,54 @@ pub(super) struct Record {
     pub(super) requested: bool,
 }
 
+/// A window of sampling that has closed, with the pages that nobody touched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Closed {
+    pub(super) start: u64,
+    /// The untouched pages from `start` on, a bit each; of a huge page all bits, or none if it was touched.
+    pub(super) untouched: u64,
+    /// The program's processor time while it was armed, in nanoseconds; until the touch of a huge page.
+    pub(super) exposed: u64,
+    pub(super) huge: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Record {
+    Fault(Fault),
+    Closed(Closed),
+}
+
+const STORE: u64 = 1;
+const REQUESTED: u64 = 2;
+const CLOSED: u64 = 4;
+const HUGE: u64 = 8;
+
 impl Record {
     fn encode(self) -> [u64; 4] {
-        let flags = u64::from(self.store) | u64::from(self.requested) << 1;
-        [self.time, self.address, self.since, u64::from(self.thread) | flags << 32]
+        let flag = |set: bool, flag: u64| if set { flag << 32 } else { 0 };
+        match self {
+            Self::Fault(Fault { time, address, since, thread, store, requested }) => {
+                [time, address, since, u64::from(thread) | flag(store, STORE) | flag(requested, REQUESTED)]
+            }
+            Self::Closed(Closed { start, untouched, exposed, huge }) => {
+                [untouched, start, exposed, flag(true, CLOSED) | flag(huge, HUGE)]
+            }
+        }
     }
 
-    fn decode([time, address, since, last]: [u64; 4]) -> Self {
-        let flags = last >> 32;
-        Self { time, address, since, thread: last as u32, store: flags & 1 != 0, requested: flags & 2 != 0 }
+    fn decode([first, second, third, last]: [u64; 4]) -> Self {
+        let has = |flag: u64| last >> 32 & flag != 0;
+        if has(CLOSED) {
+            return Self::Closed(Closed { start: second, untouched: first, exposed: third, huge: has(HUGE) });
+        }
+        Self::Fault(Fault {
+            time: first,
+            address: second,
+            since: third,
+            thread: last as u32,
+            store: has(STORE),
+            requested: has(REQUESTED),
+        })
     }
 }
 

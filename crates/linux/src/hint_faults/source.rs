@@ -9,12 +9,12 @@ use std::time::{Duration, Instant};
 use isotherm_core::{Bytes, Nanos, Operation, Sampling, SamplingRate, Signal, Signals};
 
 use super::connection::{Connection, Pending, Report};
-use super::protocol::{Counter, Record, SOCKET_VARIABLE, UNBOUNDED};
+use super::protocol::{Closed, Counter, Fault, Record, SOCKET_VARIABLE, UNBOUNDED};
 use super::settings::HintFaultOptions;
 use crate::LinuxError;
 use crate::process::folder::Folder;
 use crate::process::{Pid, socket};
-use crate::source::{Access, AccessSource, Cause, SourceStatistics};
+use crate::source::{Access, AccessSource, Cause, SourceStatistics, Untouched};
 use crate::sys::pages::PAGE;
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -72,6 +72,8 @@ pub struct HintFaultSource {
     rate: u64,
     stores: bool,
     delivered: u64,
+    /// Windows closed since they were last asked for.
+    closed: Vec<Untouched>,
     past: Report,
 }
 
@@ -99,6 +101,7 @@ impl HintFaultSource {
             rate: 0,
             stores: true,
             delivered: 0,
+            closed: Vec::new(),
             past: Report::default(),
         })
     }
@@ -229,7 +232,10 @@ impl AccessSource for HintFaultSource {
         self.connections.retain(|&process, connection| {
             // Ends are noticed before the last records are taken, so that none is lost.
             let ended = looking && !connection.is_there();
-            connection.take(|record| accesses.extend(access(process, record, self.stores)));
+            connection.take(|record| match record {
+                Record::Fault(fault) => accesses.extend(access(process, fault, self.stores)),
+                Record::Closed(closed) => self.closed.push(untouched(process, closed)),
+            });
             if ended {
                 self.past.add(&connection.report());
                 self.refusals.extend(connection.end_program_if_lost().map(|reason| (process, reason)));
@@ -242,6 +248,10 @@ impl AccessSource for HintFaultSource {
         });
         self.delivered += (accesses.len() - before) as u64;
         Ok(())
+    }
+
+    fn untouched(&mut self, windows: &mut Vec<Untouched>) {
+        windows.append(&mut self.closed);
     }
 
     /// Counts pages that cannot be armed ([`HintFaultStatistics::refused`]).
@@ -289,11 +299,18 @@ pub fn fuzz(hello: &[u8], words: &[(u16, u64)]) {
     (0..2).for_each(|_| total.add(&report));
 }
 
-fn access(process: Pid, record: Record, stores: bool) -> Option<Access> {
+fn untouched(process: Pid, closed: Closed) -> Untouched {
+    let Closed { start, untouched, exposed, huge } = closed;
+    Untouched { process, start, pages: untouched, huge, exposed: Nanos(exposed) }
+}
+
+fn access(process: Pid, record: Fault, stores: bool) -> Option<Access> {
     if record.store && !record.requested && !stores {
         return None;
     }
-    let since_us = u32::try_from(record.since / 1000).unwrap_or(u32::MAX);
+    let bounded = |time: u64| u32::try_from(time).unwrap_or(u32::MAX);
+    let since_us = bounded(record.since / 1000);
+    let exposed_ns = bounded(record.since);
     Some(Access {
         time: Nanos(record.time),
         process,
@@ -302,6 +319,6 @@ fn access(process: Pid, record: Record, stores: bool) -> Option<Access> {
         latency: 0,
         tier: None,
         operation: if record.store { Operation::Store } else { Operation::Load },
-        cause: if record.requested { Cause::Armed { since_us } } else { Cause::Sampled },
+        cause: if record.requested { Cause::Armed { since_us } } else { Cause::Touched { exposed_ns } },
     })
 }

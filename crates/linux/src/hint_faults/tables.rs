@@ -120,7 +120,7 @@ impl Tables {
     pub(super) fn close_sampled(&mut self) {
         self.each_open(|window| {
             if !window.requested {
-                window.disturb();
+                window.cut_short();
             }
         });
     }

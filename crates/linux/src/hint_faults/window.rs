@@ -24,12 +24,17 @@ pub(super) struct Window {
     pub(super) closing: bool,
     /// Whether the program or the kernel changed its mapping: its faults say nothing then.
     pub(super) disturbed: bool,
+    /// Whether it closes before its time, for the budget's sake.
+    pub(super) early: bool,
     /// Whether its slot holds contents that belong to no page any more.
     pub(super) stale: bool,
     /// The page recorded last, plus 1: it may fault again before it can come back.
     pub(super) told: u32,
     /// Monotonic nanoseconds when it was armed.
     pub(super) since: u64,
+    /// The program's processor time when it was armed, and until its huge page was touched or it closed.
+    pub(super) began: u64,
+    pub(super) exposed: u64,
     /// Monotonic nanoseconds at which it closes at the latest.
     pub(super) until: u64,
     /// Processor time of the program at which it closes earlier.
@@ -43,8 +48,8 @@ pub(super) struct Window {
 }
 
 plain!(Zeroed for Window {
-    pages, armed, armed_at_first, faults, requested, closing, disturbed, stale, told, since, until, used,
-    slot, bounds, bits, returned, homes,
+    pages, armed, armed_at_first, faults, requested, closing, disturbed, early, stale, told, since,
+    began, exposed, until, used, slot, bounds, bits, returned, homes,
 });
 
 /// Armed pages that are neighbours in the store and at home.
@@ -66,6 +71,7 @@ impl Window {
         (self.pages, self.slot) = (pages as u32, slot);
         (self.armed, self.armed_at_first, self.faults, self.told) = (0, 0, 0, 0);
         (self.requested, self.closing, self.disturbed, self.stale) = (false, false, false, false);
+        (self.early, self.began, self.exposed) = (false, 0, 0);
         self.bounds = Range64::new(start, pages as u64 * PAGE);
     }
 
@@ -94,6 +100,27 @@ impl Window {
     /// Closes it as soon as possible and discards its counts.
     pub(super) fn disturb(&mut self) {
         (self.closing, self.disturbed) = (true, true);
+    }
+
+    pub(super) fn is_huge(&self) -> bool {
+        self.pages as usize == LARGEST
+    }
+
+    /// Closes it as soon as possible, whatever its time.
+    pub(super) fn cut_short(&mut self) {
+        (self.closing, self.early) = (true, true);
+    }
+
+    /// Returns for how long it has been armed at a time `now` while the program ran: by the clock, or by the
+    /// program's processor time where it had to wait. The kernel knows that of a running thread as of its last
+    /// tick, so either may be too long, and the shorter is right.
+    pub(super) fn exposed_by(&self, now: u64, used: u64) -> u64 {
+        now.saturating_sub(self.since).min(used.saturating_sub(self.began))
+    }
+
+    /// Returns which of the first 64 pages are armed, a bit each.
+    pub(super) fn armed_bits(&self) -> u64 {
+        self.bits[0]
     }
 
     /// Returns where the page lies while it is armed.
@@ -195,9 +222,12 @@ mod tests {
             requested: false,
             closing: false,
             disturbed: false,
+            early: false,
             stale: false,
             told: 0,
             since: 0,
+            began: 0,
+            exposed: 0,
             until: 0,
             used: 0,
             slot: 0,

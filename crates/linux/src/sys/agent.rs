@@ -195,7 +195,8 @@ pub(crate) fn thread_exists(process: u32, thread: u32) -> bool {
     answer == 0 || errno() != libc::ESRCH
 }
 
-/// Returns a process's processor time in nanoseconds (`clock_getcpuclockid(3)`); 0 if it has ended.
+/// Returns a process's processor time in nanoseconds (`clock_getcpuclockid(3)`); 0 if it has ended. Of a
+/// thread that runs at the moment the kernel knows it as of its last tick, of one that waits to the end.
 pub(crate) fn processor_time(process: u32) -> u64 {
     /// The kernel's `CPUCLOCK_SCHED` in the lower bits of the number's complement.
     const SCHEDULED: libc::clockid_t = 2;

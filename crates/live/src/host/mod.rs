@@ -10,6 +10,7 @@
 //! | the policy reads tiers and pages | `view` |
 //! | the next scan and the policy's size are decided | `scan_schedule`, `growth` |
 //! | accesses and moves are counted | `tally` |
+//! | samples become estimates with intervals | `evidence` |
 //! | counts become timeline, hot set and summary | `record` |
 //! | the program's time and what tiering takes of it | `costs` |
 //! | offered signals, and remedies for missing ones | `signals` |
@@ -29,6 +30,7 @@
 //!   where nothing is copied.
 
 mod costs;
+mod evidence;
 mod feed;
 mod growth;
 mod options;
@@ -58,7 +60,7 @@ use feed::Feed;
 use growth::Growth;
 pub use options::{FastLimit, FastLimitError, Options, Tier};
 pub use processes::{ProcessEvent, Processes};
-use record::Recorder;
+use record::{Known, Recorder};
 use scan_schedule::ScanSchedule;
 pub use signals::{counter_origin, offers, remedy};
 use tiered_memory::TieredMemory;
@@ -239,6 +241,17 @@ impl LiveHost {
 
     pub fn note(&mut self, metadata: Bytes, fill: impl FnOnce(&mut Vec<Gauge>)) {
         self.recorder.note(metadata, &self.memory, &self.feed.counters, fill);
+    }
+
+    /// Returns the ranges of addresses on the fast tier, with their process.
+    pub fn fast_memory(&self) -> Vec<(Pid, Range<u64>)> {
+        let fast = record::ranges(&self.recorder.tally.heat, &self.memory, |_, tier| tier == TierId::FAST);
+        fast.iter().map(|range| (Pid(range.process), range.start..range.start + range.bytes.0)).collect()
+    }
+
+    /// Returns what is known by now of the programs' accesses.
+    pub(crate) fn known(&self) -> Known {
+        self.recorder.known(&self.memory, &self.options, &self.feed, self.recorder.now())
     }
 
     pub fn summary(&mut self) -> Summary {

@@ -71,6 +71,8 @@ pub struct Options {
     pub inside: Option<Vec<std::ops::Range<u64>>>,
     /// Share of one processor for scans of mapped memory.
     pub scan_budget: f64,
+    /// Share of their time that programs may lose to being observed.
+    pub overhead: f64,
 }
 
 #[cfg(test)]

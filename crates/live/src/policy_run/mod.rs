@@ -152,6 +152,7 @@ impl PolicyRun {
         let now = next.as_ref().unwrap_or(self).clone();
         let answer = orders::parse(line).and_then(|order| match order {
             Order::Status => Ok(orders::status(now.entry.name, host, next.is_none().then_some(policy))),
+            Order::Fast => Ok(orders::fast(host)),
             Order::Parameters => {
                 let scale = if next.is_some() { now.scale(host) } else { Ok(scale) };
                 Ok(orders::parameters(&now.scaled(scale.map_err(|error| error.to_string())?)))

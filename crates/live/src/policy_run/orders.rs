@@ -7,11 +7,14 @@ use isotherm_core::{Gauge, Host, Policy, View};
 
 use crate::host::LiveHost;
 
-const HELP: &str = "expected status, parameters, set KEY=VALUE, policy NAME [KEY=VALUE ...], pause or resume";
+const HELP: &str =
+    "expected status, fast, parameters, set KEY=VALUE, policy NAME [KEY=VALUE ...], pause or resume";
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Order<'a> {
     Status,
+    /// Which memory is on the fast tier.
+    Fast,
     Parameters,
     Set(&'a str, &'a str),
     Policy(&'a str, Vec<(&'a str, &'a str)>),
@@ -43,6 +46,7 @@ pub(super) fn parse(line: &str) -> Result<Order<'_>, String> {
     let mut words = line.split_whitespace();
     let order = match (words.next(), words.next()) {
         (Some("status"), None) => Order::Status,
+        (Some("fast"), None) => Order::Fast,
         (Some("parameters"), None) => Order::Parameters,
         (Some("set"), Some(word)) => {
             let (key, value) = setting(word)?;
@@ -69,11 +73,34 @@ pub(super) fn status<P: Policy + ?Sized>(name: &str, host: &LiveHost, policy: Op
     for gauge in gauges {
         let _ = writeln!(text, "{} = {}", gauge.name, gauge.value);
     }
+    let known = host.known();
+    match (known.hit_ratio, known.missing) {
+        (Some(hits), _) => {
+            let _ = writeln!(
+                text,
+                "hits = {:.3}\nhits.low = {:.3}\nhits.high = {:.3}",
+                hits.value, hits.low, hits.high
+            );
+        }
+        (None, Some(missing)) => {
+            let longer = missing.run_ns.map_or_else(|| "unknown".to_owned(), |time| time.to_string());
+            let _ = writeln!(text, "hits = unknown\nhits.known-after = {longer}");
+        }
+        (None, None) => {}
+    }
     for tier in (0..View::tiers(host) as u8).map(isotherm_core::TierId) {
         let (capacity, free) = (host.capacity(tier), host.free(tier));
         let _ = writeln!(text, "tier.{}.pages = {}\ntier.{}.free = {}", tier.0, capacity.0, tier.0, free.0);
     }
     text
+}
+
+/// Lists the memory on the fast tier: process, first address and end, a line for each range.
+pub(super) fn fast(host: &LiveHost) -> String {
+    host.fast_memory().into_iter().fold(String::new(), |mut text, (process, range)| {
+        let _ = writeln!(text, "{} {:x} {:x}", process.0, range.start, range.end);
+        text
+    })
 }
 
 pub(super) fn parameters(parameters: &Parameters) -> String {
@@ -104,6 +131,7 @@ mod tests {
         assert_eq!(parse("  parameters "), Ok(Order::Parameters));
         assert_eq!(parse("set neomem.threshold=200"), Ok(Order::Set("neomem.threshold", "200")));
         assert_eq!(parse("set p_min=0.1%"), Ok(Order::Set("p_min", "0.1%")));
+        assert_eq!(parse("fast"), Ok(Order::Fast));
         let settings = vec![("hot_scans", "1"), ("quota", "1G")];
         assert_eq!(parse("policy pte-scan hot_scans=1 quota=1G"), Ok(Order::Policy("pte-scan", settings)));
         assert_eq!((parse("pause"), parse("resume")), (Ok(Order::Suspend(true)), Ok(Order::Suspend(false))));

@@ -123,6 +123,7 @@ impl Session {
             inside: started.own_memory,
             scan_interval: SCAN_INTERVAL,
             scan_budget: SCAN_BUDGET,
+            overhead: config.overhead,
         };
         let host = LiveHost::new(options, sources.opened, Box::new(spaces), started.processes);
         let (program, exit) = (started.program, started.exit);

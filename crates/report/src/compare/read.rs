@@ -224,8 +224,8 @@ impl Outcome {
         if self.kind != Kind::LiveRun {
             return None;
         }
-        if let Some(caution) = list(&self.root, "/cautions").first().and_then(Value::as_str) {
-            return Some(printable(caution.trim_end_matches('.')));
+        if self.root["missing"].is_object() {
+            return Some("too little was seen to tell its hit ratio".into());
         }
         let seen: u64 = list(&self.root, "/tiers").iter().filter_map(|tier| tier["hits"].as_u64()).sum();
         (seen < least).then(|| format!("{seen} accesses seen do not tell"))

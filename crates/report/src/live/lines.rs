@@ -4,10 +4,10 @@ use isotherm_core::Nanos;
 use isotherm_core::live_result::{LiveResult, SourceUse, TierUse};
 
 use super::words::{
-    FITS, counters, engine_cpu, engine_memory, fits, known, left_out, nodes, of_footprint, program_time,
-    refusals, run, tier_share,
+    self, FITS, counters, engine_cpu, engine_memory, fits, known, left_out, nodes, program_time, refusals,
+    run, tier_share,
 };
-use crate::format::{count, factor, percent, printable, reasons, shortened};
+use crate::format::{between, count, percent, printable, reasons, shortened};
 
 /// Tiers, sources and warnings shown; the JSON output holds all.
 const SHOWN: usize = 4;
@@ -69,19 +69,27 @@ fn tier_line(result: &LiveResult, tier: &TierUse) -> String {
 }
 
 fn hits(result: &LiveResult) -> String {
-    let Some(ratio) = result.summary.hit_ratio else {
-        return "not known: no access was counted".into();
-    };
-    let how = if result.summary.hits_measured { "counted" } else { "from samples" };
-    let last = known(result.summary.final_hit_ratio);
-    format!("{} from the fast tier, {how}; {last} in the second half", percent(ratio))
+    let summary = &result.summary;
+    if summary.hit_ratio.is_none() {
+        return unknown(result);
+    }
+    let how = if summary.hits_measured { "counted" } else { "from samples" };
+    let all = known(summary.hit_ratio, summary.intervals.hit_ratio);
+    let last = known(summary.final_hit_ratio, summary.intervals.final_hit_ratio);
+    format!("{all} from the fast tier, {how}; {last} in the second half")
 }
 
 fn slowdown(result: &LiveResult) -> String {
-    result.summary.slowdown_at_most.map_or_else(
-        || "not known: no access was counted".into(),
-        |slowdown| format!("at most {} x all-fast time (as if it only waited for memory)", factor(slowdown)),
-    )
+    if result.summary.slowdown_at_most.is_none() {
+        return unknown(result);
+    }
+    format!("at most {} x all-fast time (as if it only waited for memory)", words::slowdown(result))
+}
+
+fn unknown(result: &LiveResult) -> String {
+    let samples = result.summary.missing.as_ref().map_or(0, |missing| missing.samples);
+    let why = if samples == 0 { "no access was counted" } else { "too little was seen" };
+    format!("not known: {why}")
 }
 
 /// Returns `7.21k promoted, 5.10k demoted, 300 reclaimed (49.2M)`.
@@ -108,13 +116,15 @@ fn refused(result: &LiveResult) -> String {
 fn hot_set(result: &LiveResult) -> String {
     let (set, whole) = (&result.summary.hot_set, result.summary.footprint_bytes);
     if set.hot.bytes.0 > 0 {
-        let (part, accesses) = (of_footprint(result, set.hot.bytes), percent(set.hot.accesses));
-        return format!("{} of {whole} ({part}) takes {accesses} of accesses", set.hot.bytes);
+        let hot = &set.hot;
+        let accesses = between(hot.accesses, Some([hot.low_accesses, hot.high_accesses]));
+        let (low, high) = (hot.low_bytes, hot.high_bytes);
+        return format!("{} ({low}-{high}) of {whole} takes {accesses} of accesses", hot.bytes);
     }
     let hot = set.shares.iter().find(|share| (share.accesses - HOT).abs() < 1e-9);
-    hot.filter(|hot| hot.bytes.0 > 0).map_or("not known: no access was sampled".into(), |hot| {
-        let part = of_footprint(result, hot.bytes);
-        format!("{:.0} % of accesses went to {} of {whole} ({part})", HOT * 100.0, hot.bytes)
+    hot.filter(|hot| hot.bytes.0 > 0).map_or("not known: too little was sampled".into(), |hot| {
+        let (low, high) = (hot.low_bytes, hot.high_bytes);
+        format!("{:.0} % of accesses went to {} ({low}-{high}) of {whole}", HOT * 100.0, hot.bytes)
     })
 }
 

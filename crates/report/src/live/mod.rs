@@ -3,7 +3,7 @@
 mod lines;
 mod page;
 mod timeline;
-mod words;
+pub(crate) mod words;
 
 use isotherm_core::live_result::LiveResult;
 

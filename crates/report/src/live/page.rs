@@ -104,16 +104,18 @@ fn captions(shadow: bool) -> [&'static str; 2] {
 fn facts(result: &LiveResult) -> Vec<(&'static str, String)> {
     let summary = &result.summary;
     let hits = if summary.hits_measured { "counted by the hardware" } else { "summed over samples" };
-    let slowdown = summary.slowdown_at_most;
-    let slowdown = slowdown.map_or("-".into(), |slowdown| format!("{} x all-fast time", factor(slowdown)));
+    let slowdown = match summary.slowdown_at_most {
+        Some(_) => format!("{} x all-fast time", words::slowdown(result)),
+        None => "-".into(),
+    };
     let mut facts = vec![
         ("policy", result.policy.clone()),
         ("run", words::run(result)),
         ("processes", printable(&summary.process_names.join(", "))),
         ("memory in use", summary.footprint_bytes.to_string()),
         ("hits", hits.into()),
-        ("hit ratio", words::known(summary.hit_ratio)),
-        ("second half", words::known(summary.final_hit_ratio)),
+        ("hit ratio", words::known(summary.hit_ratio, summary.intervals.hit_ratio)),
+        ("second half", words::known(summary.final_hit_ratio, summary.intervals.final_hit_ratio)),
         ("slowdown at most", slowdown),
         ("engine", format!("{} of one processor", percent(summary.engine.cpu_share))),
         ("engine's memory", words::engine_memory(result).to_string()),
@@ -141,12 +143,15 @@ fn tiers(result: &LiveResult) -> String {
 fn hot_set(result: &LiveResult) -> String {
     let columns: [Column<(&HotShare, &LiveResult)>; 3] = [
         ("this share of the sampled accesses", |(share, _)| Cell::percent(share.accesses)),
-        ("went to this much memory", |(share, _)| Cell::size(share.bytes)),
+        ("went to this much memory", |(share, _)| {
+            let bounds = format!("{} ({}-{})", share.bytes, share.low_bytes, share.high_bytes);
+            Cell::size(share.bytes).shown_as(bounds)
+        }),
         ("of the memory in use", |(share, result)| words::of_footprint(result, share.bytes).into()),
     ];
     let shares = result.summary.hot_set.shares.iter().filter(|share| share.bytes.0 > 0).take(MAX_ROWS);
     let rows: Vec<_> = shares.map(|share| cells(&columns, &(share, result))).collect();
-    some(!rows.is_empty(), "No access was sampled.", || table(&headings(&columns), rows.into_iter()))
+    some(!rows.is_empty(), "Too little was sampled to tell.", || table(&headings(&columns), rows.into_iter()))
 }
 
 fn traffic(result: &LiveResult) -> String {

@@ -12,7 +12,8 @@ const MAX_MOMENTS: usize = 600;
 const MAX_TIERS: usize = 8;
 /// Returns the run's timeline in a bounded size, with a value for each moment.
 ///
-/// `hits` is the fast tier's share of the accesses since the previous moment, rates are pages or samples per
+/// `hits` is the fast tier's share of the accesses since the previous moment, if the run saw enough to tell;
+/// rates are pages or samples per
 /// second since then; both are `null` without accesses or time.
 pub(super) fn timeline(result: &LiveResult) -> Value {
     let summary = &result.summary;
@@ -30,7 +31,7 @@ pub(super) fn timeline(result: &LiveResult) -> Value {
         "seconds": moments.iter().map(|moment| rounded(moment.time_ns.as_seconds())).collect::<Vec<_>>(),
         "resident": (0..summary.tiers.len().min(MAX_TIERS)).map(on_tier).collect::<Vec<_>>(),
         "fast_limit": summary.tiers.first().map(|tier| tier.capacity_bytes.0),
-        "hits": differences(&moments, hit_ratio),
+        "hits": differences(&moments, |then, now| hit_ratio(then, now).filter(|_| summary.missing.is_none())),
         "promotions": rate(|moment| moment.traffic.promotions),
         "demotions": rate(|moment| moment.traffic.demotions),
         "reclaimed": rate(|moment| moment.traffic.reclaimed),

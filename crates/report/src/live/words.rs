@@ -1,10 +1,10 @@
 //! A live run in words and figures, the same on the terminal and in the page.
 
-use isotherm_core::live_result::{CounterOrigin, LiveResult, Refused, SourceUse, TierUse};
+use isotherm_core::live_result::{CounterOrigin, LiveResult, Missing, Refused, SourceUse, TierUse};
 use isotherm_core::{Bytes, Nanos, PageSize};
 
 use crate::facts::{loss, scaled_by};
-use crate::format::{counted, file_name, list, percent, printable, share, shortened};
+use crate::format::{between, counted, factor, file_name, list, percent, printable, share, shortened};
 
 /// Characters of a program's name in a sentence.
 const MAX_NAME: usize = 40;
@@ -36,10 +36,12 @@ pub(super) fn answer(result: &LiveResult) -> String {
         );
     }
     let start = deeds(result);
-    let Some(hits) = summary.hit_ratio.map(percent) else {
-        return format!(
-            "{start} of {program}'s {whole} in {ran}; no access was counted, so the hit ratio is not known."
-        );
+    let Some(hits) = summary.hit_ratio.map(|ratio| between(ratio, summary.intervals.hit_ratio)) else {
+        let why = match summary.missing.as_ref().map_or(0, |missing| missing.samples) {
+            0 => "no access was counted",
+            _ => "too little was seen",
+        };
+        return format!("{start} of {program}'s {whole} in {ran}; {why}, so the hit ratio is not known.");
     };
     let fast = fast_limit(result).min(whole);
     let part = if fits(result) { "all".into() } else { share(fast.0, whole.0) };
@@ -48,6 +50,24 @@ pub(super) fn answer(result: &LiveResult) -> String {
         return format!("{start} and served {hits} of {program}'s accesses from {memory}.");
     }
     format!("{start}, and {memory}, served {hits} of {program}'s accesses.")
+}
+
+/// Says what a run lacks for a statement and the cheapest ways to it; `None` if it saw nothing at all.
+pub(crate) fn missing(missing: &Missing) -> Option<String> {
+    let Missing { samples, per_page, hit_ratio, run_ns, overhead, huge_pages, source } = missing;
+    let ([low, high], run) = (hit_ratio.as_ref()?, (*run_ns)?);
+    let mut ways = vec![format!("a run of {run}")];
+    ways.extend(overhead.map(|share| format!("--overhead {:.0}%", (share * 100.0).ceil())));
+    ways.extend(huge_pages.then(|| "--page-size huge".into()));
+    ways.extend(source.map(|_| "a machine with a PMU".into()));
+    let last = ways.pop()?;
+    let ways = if ways.is_empty() { last } else { format!("{}, or {last}", ways.join(", ")) };
+    Some(format!(
+        "hits lie anywhere from {:.0} to {:.0} %, by {} ({per_page:.2} a page); enough would be {ways}",
+        (low * 100.0).floor(),
+        (high * 100.0).ceil(),
+        counted(*samples, "sample", "samples"),
+    ))
 }
 
 /// Returns the policy's account of its costs and savings in two sentences; `None` if it keeps none.
@@ -115,15 +135,28 @@ pub(super) fn page_size(result: &LiveResult) -> &'static str {
     }
 }
 
-/// Formats a ratio that may be unknown.
-pub(super) fn known(ratio: Option<f64>) -> String {
-    percent(ratio.unwrap_or(f64::NAN))
+/// Formats a share that may be unknown, with its bounds.
+pub(super) fn known(ratio: Option<f64>, bounds: Option<[f64; 2]>) -> String {
+    between(ratio.unwrap_or(f64::NAN), bounds)
 }
 
-/// Returns the tier's share of all accesses counted.
+/// Returns the tier's share of all accesses; `-` where too little is known.
 pub(super) fn tier_share(result: &LiveResult, tier: &TierUse) -> String {
+    if result.summary.missing.is_some() {
+        return percent(f64::NAN);
+    }
     let all: u64 = result.summary.tiers.iter().map(|tier| tier.hits).sum();
     percent(tier.hits as f64 / all as f64)
+}
+
+/// Returns the bound of the slowdown with its own bounds: `1.21 (1.18-1.25)`; `-` where too little is known.
+pub(super) fn slowdown(result: &LiveResult) -> String {
+    let summary = &result.summary;
+    let value = factor(summary.slowdown_at_most.unwrap_or(f64::NAN));
+    match summary.intervals.slowdown_at_most {
+        Some([low, high]) => format!("{value} ({low:.2}-{high:.2})"),
+        None => value,
+    }
 }
 
 /// Returns memory as a share of the footprint.
@@ -209,7 +242,7 @@ pub(super) fn notes(result: &LiveResult) -> Vec<String> {
 
 const SHADOW: &str = "Shadow tiers: residency and moves are what they would have been; the memory stayed \
                       where the kernel put it.";
-const ESTIMATES: &str = "Accesses are those that the sources saw, sampled or counted. The slowdown is an \
+const ESTIMATES: &str = "Bounds in brackets are those that 19 of 20 runs of the same program keep to. Accesses are those that the sources saw, sampled or counted. The slowdown is an \
                          upper bound: as if the program did nothing but wait for the accesses of the run's \
                          second half, one after the other, at the tiers' idle latencies. A program that \
                          computes, or whose accesses overlap, loses less.";

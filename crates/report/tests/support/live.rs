@@ -2,8 +2,8 @@
 //! It is deterministic; its numbers are not results.
 
 use isotherm_core::live_result::{
-    CounterOrigin, EngineUse, HotPages, HotSet, HotShare, LiveResult, MemoryRange, Moment, Refused,
-    SourceUse, Summary, TierUse, Traffic,
+    CounterOrigin, EngineUse, HotPages, HotSet, HotShare, Intervals, LiveResult, MemoryRange, Missing,
+    Moment, Refused, SourceUse, Summary, TierUse, Traffic,
 };
 use isotherm_core::{Bytes, Nanos, PageSize};
 
@@ -51,6 +51,18 @@ pub fn lasting(moments: usize) -> LiveResult {
         hit_ratio: Some(ratio(last.hits[0], last.hits[1])),
         final_hit_ratio: Some(steady),
         slowdown_at_most: Some(steady + (1.0 - steady) * 180.0 / 80.0),
+        intervals: Intervals {
+            hit_ratio: Some([
+                ratio(last.hits[0], last.hits[1]) - 0.021,
+                ratio(last.hits[0], last.hits[1]) + 0.018,
+            ]),
+            final_hit_ratio: Some([steady - 0.012, steady + 0.011]),
+            slowdown_at_most: Some([
+                steady + (1.0 - steady) * 180.0 / 80.0 - 0.02,
+                1.0 + (1.0 - steady) * 1.3,
+            ]),
+        },
+        missing: None,
         traffic: last.traffic,
         sources: sources(last.samples),
         samples_foreign: 77,
@@ -98,6 +110,8 @@ pub fn empty() -> LiveResult {
     (summary.hit_ratio, summary.final_hit_ratio, summary.slowdown_at_most) = (None, None, None);
     (summary.traffic, summary.engine) = (Traffic::default(), EngineUse::default());
     (summary.samples_foreign, summary.hot_set) = (0, HotSet::default());
+    summary.intervals = Intervals::default();
+    summary.missing = Some(Missing::default());
     summary.sources.clear();
     summary.timeline.clear();
     summary.warnings.clear();
@@ -130,7 +144,12 @@ fn sources(samples: u64) -> Vec<SourceUse> {
 }
 
 fn hot_set() -> HotSet {
-    let share = |accesses, mib: u64| HotShare { accesses, bytes: Bytes(mib * MIB) };
+    let share = |accesses, mib: u64| HotShare {
+        accesses,
+        bytes: Bytes(mib * MIB),
+        low_bytes: Bytes(mib * MIB / 8 * 7),
+        high_bytes: Bytes(mib * MIB / 8 * 9),
+    };
     let range = |index: u64| MemoryRange {
         process: 4711,
         start: 0x7f3a_0000_0000 + index * 0x40_0000,
@@ -142,7 +161,11 @@ fn hot_set() -> HotSet {
         hot: HotPages {
             at_least: 3,
             bytes: Bytes(205 * MIB),
+            low_bytes: Bytes(198 * MIB),
+            high_bytes: Bytes(212 * MIB),
             accesses: 0.91,
+            low_accesses: 0.89,
+            high_accesses: 0.93,
             ranges: (0..20).map(range).collect(),
         },
         fast_ranges: (0..40).map(range).collect(),

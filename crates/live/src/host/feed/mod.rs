@@ -12,7 +12,7 @@ use isotherm_core::{
 };
 use isotherm_linux::LinuxError;
 use isotherm_linux::process::Pid;
-use isotherm_linux::source::{Access, AccessSource, Cause, DeviceAnswer};
+use isotherm_linux::source::{Access, AccessSource, Cause, DeviceAnswer, Untouched};
 
 use super::options::Options;
 use super::signals::counter_origin;
@@ -27,6 +27,8 @@ const SENTINEL_FREQUENCY: u64 = 100;
 /// Accesses whose pages are looked up together: few enough for the first-level cache.
 const BLOCK: usize = 128;
 const WARNINGS: usize = 20;
+/// Most samples that a policy gets for one touch in a window.
+const MOST_COPIES: u64 = 64;
 
 pub(crate) struct Feed {
     pub(crate) sources: Vec<Box<dyn AccessSource>>,
@@ -41,6 +43,8 @@ pub(crate) struct Feed {
     waiting: Vec<Access>,
     /// How many of them the engine has taken.
     taken: usize,
+    /// Windows of the sources that have closed.
+    closed: Vec<Untouched>,
     /// Pages of the current block; `None` for memory that is not tiered.
     pages: Vec<Option<PageId>>,
     lost: u64,
@@ -68,6 +72,7 @@ impl Feed {
             delivering: true,
             waiting: Vec::new(),
             taken: 0,
+            closed: Vec::new(),
             pages: Vec::with_capacity(BLOCK),
             lost: 0,
             counters: Counters {
@@ -148,7 +153,13 @@ impl Feed {
         let mut waiting = std::mem::take(&mut self.waiting);
         waiting.drain(..std::mem::take(&mut self.taken));
         let before = waiting.len();
-        self.each(|source| source.drain(&mut waiting));
+        let mut closed = std::mem::take(&mut self.closed);
+        self.each(|source| {
+            source.drain(&mut waiting)?;
+            source.untouched(&mut closed);
+            Ok(())
+        });
+        self.closed = closed;
         let told: Vec<_> = self.sources.iter_mut().flat_map(|source| source.warnings()).collect();
         told.into_iter().for_each(|warning| self.warning(warning));
         self.waiting = waiting;
@@ -163,6 +174,7 @@ impl Feed {
         memory: &mut TieredMemory,
         tally: &mut Tally,
     ) {
+        self.closed.drain(..).for_each(|window| tally.evidence.untouched(&window, memory));
         let waiting = std::mem::take(&mut self.waiting);
         let mut pages = std::mem::take(&mut self.pages);
         loop {
@@ -207,25 +219,30 @@ impl Feed {
                 let operation = access.operation;
                 batch.faults.push(HintFault { time, page, latency, tier, operation });
             }
-            Cause::Sampled => {
-                tally.count(page, access.weight);
-                self.count(tier.index(), access);
+            Cause::Sampled | Cause::Touched { .. } => {
+                let at = if self.own_clock { tally.now() } else { time };
+                let accesses = tally.evidence.saw(at, page, tier, access, memory);
+                tally.count(page, accesses.min(u64::from(u32::MAX)) as u32);
+                if !self.measured {
+                    self.count(tier.index(), access, accesses);
+                }
                 if self.delivering {
                     let (weight, latency, operation) = (access.weight, access.latency, access.operation);
-                    batch.samples.push(Sample { time, page, weight, latency, exposed: 0, tier, operation });
+                    let sample = Sample { time, page, weight, latency, exposed: 0, tier, operation };
+                    // Policies count samples, which windows show once however often a page is accessed.
+                    let times = if weight == 1 { accesses.min(MOST_COPIES) as usize } else { 1 };
+                    batch.samples.extend(std::iter::repeat_n(sample, times));
                 }
             }
         }
     }
 
-    fn count(&mut self, tier: usize, access: &Access) {
-        if self.measured {
-            return;
-        }
+    /// Counts the accesses that a sample stands for.
+    fn count(&mut self, tier: usize, access: &Access, accesses: u64) {
         let counter = &mut self.counters.tiers[tier];
         match access.operation {
-            Operation::Load => counter.load_misses += u64::from(access.weight),
-            Operation::Store => counter.store_misses += u64::from(access.weight),
+            Operation::Load => counter.load_misses += accesses,
+            Operation::Store => counter.store_misses += accesses,
         }
         if let Some(queues) = &self.queues {
             queues.add(tier, access, counter);

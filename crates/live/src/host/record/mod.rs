@@ -1,6 +1,7 @@
 //! The record of a run: counts, timeline and summary.
 
 mod hot_set;
+mod known;
 mod poisson_mixture;
 
 use isotherm_core::live_result::{EngineUse, Moment, SourceUse, Summary, TierUse};
@@ -12,12 +13,12 @@ use super::feed::Feed;
 use super::options::Options;
 use super::tally::Tally;
 use super::tiered_memory::TieredMemory;
+pub(super) use hot_set::ranges;
+pub(crate) use known::Known;
 
 /// Maximum number of moments on the timeline: when it is full, every second one is dropped.
 const POINTS: usize = 600;
 const NAMES: usize = 100;
-/// Samples that determine a share to 5 % at 95 % confidence: 1 / sqrt(n), the normal approximation.
-const SAMPLES_FOR_A_SHARE: u64 = 400;
 /// Samples per page in use that tell hot pages from others: of pages with this mean, 13 % are never sampled.
 const SAMPLES_FOR_A_PAGE: u64 = 2;
 const DISTANCE: Nanos = Nanos(Nanos::MILLISECOND.0 * 200);
@@ -111,16 +112,14 @@ impl Recorder {
     }
 
     pub(super) fn summary(&mut self, memory: &TieredMemory, options: &Options, feed: &Feed) -> Summary {
-        let (counters, sources, warnings) = (&feed.counters, &feed.sources[..], &feed.warnings[..]);
+        let (counters, warnings) = (&feed.counters, &feed.warnings[..]);
         let latencies: Vec<Nanos> = options.tiers.iter().map(|tier| tier.latency).collect();
         let latencies = &latencies[..];
         let now = self.now();
         self.push(now, memory, counters, Vec::new());
-        let sources: Vec<SourceUse> = sources.iter().map(|source| source_use(source.as_ref())).collect();
-        let hits = hits(counters);
-        let halfway = self.timeline.iter().find(|moment| moment.time_ns.0 >= now.0 / 2);
-        let before = halfway.map_or_else(|| vec![0; hits.len()], |moment| moment.hits.clone());
-        let late: Vec<u64> = hits.iter().zip(&before).map(|(now, then)| now - then).collect();
+        let sources: Vec<SourceUse> = feed.sources.iter().map(|source| source_use(source.as_ref())).collect();
+        let known = self.known(memory, options, feed, now);
+        let hits = if feed.measured { hits(counters) } else { self.tally.evidence.hits(latencies.len()) };
         let cpu = self.cpu();
         let agents = sources.iter().map(|source| source.agent_cpu_ns).sum::<Nanos>();
         let stall = |tier: TierId| counters.tiers.get(tier.index()).map(|counted| counted.stall);
@@ -138,15 +137,17 @@ impl Recorder {
             hits_measured: feed.measured,
             counters: feed.origin,
             cautions: cautions(self.tally.samples, memory.most.0),
+            intervals: known.intervals(),
             duration_ns: now,
             processes: self.processes,
             shadow: memory.shadow,
             page_size: memory.page_size,
             footprint_bytes: memory.bytes_of(memory.most),
             tiers: memory.tiers().zip(&hits).zip(latencies).map(tier).collect(),
-            hit_ratio: ratio(&hits),
-            final_hit_ratio: ratio(&late),
-            slowdown_at_most: slowdown(&late, latencies).or_else(|| slowdown(&hits, latencies)),
+            hit_ratio: known.hit_ratio.map(|estimate| estimate.value),
+            final_hit_ratio: known.final_hit_ratio.map(|estimate| estimate.value),
+            slowdown_at_most: known.slowdown.map(|estimate| estimate.value),
+            missing: known.missing,
             traffic: self.tally.traffic,
             sources,
             samples_foreign: self.tally.foreign,
@@ -156,7 +157,7 @@ impl Recorder {
                 metadata_bytes: self.metadata,
                 host_bytes: Bytes(memory.bytes() as u64 + self.tally.bytes().0),
             },
-            hot_set: hot_set::hot_set(&self.tally.heat, memory),
+            hot_set: hot_set::hot_set(&self.tally, memory, now),
             timeline: self.timeline.clone(),
             warnings: warnings.to_vec(),
         }
@@ -166,13 +167,6 @@ impl Recorder {
 /// Returns the figures that this number of samples of this number of pages in use does not support.
 fn cautions(samples: u64, pages: u64) -> Vec<String> {
     let mut cautions = Vec::new();
-    if samples > 0 && samples < SAMPLES_FOR_A_SHARE {
-        let error = 100.0 / (samples as f64).sqrt();
-        cautions.push(format!(
-            "{samples} samples: shares of them are known to +-{error:.0} % only; {SAMPLES_FOR_A_SHARE} would \
-             give +-5 %"
-        ));
-    }
     if samples > 0 && samples < SAMPLES_FOR_A_PAGE * pages {
         cautions.push(format!(
             "{:.2} samples for each page in use: below {SAMPLES_FOR_A_PAGE}, hot pages are missed; run \
@@ -183,22 +177,13 @@ fn cautions(samples: u64, pages: u64) -> Vec<String> {
     cautions
 }
 
-fn ratio(hits: &[u64]) -> Option<f64> {
-    let all = hits.iter().sum::<u64>();
-    (all > 0).then(|| hits[0] as f64 / all as f64)
-}
-
-fn slowdown(hits: &[u64], latencies: &[Nanos]) -> Option<f64> {
-    let time = |latency: &dyn Fn(usize) -> f64| {
-        hits.iter().enumerate().map(|(tier, &hits)| hits as f64 * latency(tier)).sum::<f64>()
-    };
-    let fast = latencies.first()?.0 as f64;
-    let all_fast = time(&|_| fast);
-    (all_fast > 0.0).then(|| time(&|tier| latencies[tier].0 as f64) / all_fast)
-}
-
 fn hits(counters: &Counters) -> Vec<u64> {
     counters.tiers.iter().map(|tier| tier.load_misses + tier.store_misses).collect()
+}
+
+fn left_out(left_out: u64, observable: u64) -> Option<f64> {
+    let all = left_out + observable;
+    (all > 0).then(|| left_out as f64 / all as f64)
 }
 
 fn source_use(source: &dyn AccessSource) -> SourceUse {
@@ -212,7 +197,7 @@ fn source_use(source: &dyn AccessSource) -> SourceUse {
         agent_cpu_ns: statistics.agent_cpu,
         program_ns: statistics.program_time,
         memory_bytes: statistics.memory,
-        left_out_share: ratio(&[statistics.left_out.0, statistics.observable.0]),
+        left_out_share: left_out(statistics.left_out.0, statistics.observable.0),
     }
 }
 
@@ -225,9 +210,7 @@ mod tests {
         assert!(cautions(0, 100).is_empty(), "a run without samples is reported elsewhere");
         assert!(cautions(400, 200).is_empty());
         let few = cautions(100, 1000);
-        assert!(few[0].starts_with("100 samples: ") && few[0].contains("+-10 %"), "{few:?}");
-        assert!(few[1].starts_with("0.10 samples for each page in use"), "{few:?}");
-        assert_eq!(cautions(399, 100).len(), 1);
+        assert!(few[0].starts_with("0.10 samples for each page in use"), "{few:?}");
         assert_eq!(cautions(1999, 1000).len(), 1);
     }
 }

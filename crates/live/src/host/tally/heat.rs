@@ -2,11 +2,8 @@
 
 use std::ops::Range;
 
-use isotherm_core::live_result::HotShare;
-use isotherm_core::{Bytes, PageId};
+use isotherm_core::PageId;
 
-/// Shares of the accesses whose memory is reported.
-const SHARES: [f64; 4] = [0.5, 0.9, 0.95, 0.99];
 /// Mean number of samples per mapped page after which all counts are halved, so that old heat fades.
 const FULL: u64 = 16;
 
@@ -53,24 +50,6 @@ impl Heat {
         }
     }
 
-    /// Returns the memory that takes each of [`SHARES`] of the accesses, for pages of this size.
-    pub(crate) fn shares(&self, page: Bytes) -> Vec<HotShare> {
-        let mut counts: Vec<u32> = self.counts.iter().copied().filter(|&count| count > 0).collect();
-        counts.sort_unstable_by(|a, b| b.cmp(a));
-        let all = counts.iter().map(|&count| u64::from(count)).sum::<u64>() as f64;
-        let mut pages = counts.iter().map(|&count| u64::from(count));
-        let (mut seen, mut taken) = (0, 0u64);
-        let mut share = |wanted: f64| {
-            while (seen as f64) < wanted * all {
-                let Some(count) = pages.next() else { break };
-                seen += count;
-                taken += 1;
-            }
-            HotShare { accesses: wanted, bytes: Bytes(taken * page.0) }
-        };
-        SHARES.into_iter().map(&mut share).collect()
-    }
-
     pub(super) fn bytes(&self) -> usize {
         self.counts.capacity() * size_of::<u32>()
     }
@@ -81,14 +60,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shares_count_the_hottest_pages() {
+    fn counts_grow_fade_and_are_forgotten() {
         let mut heat = Heat::default();
         heat.add(PageId(3), 90);
-        (10..20).for_each(|page| heat.add(PageId(page), 1));
-        let shares = heat.shares(Bytes(4096));
-        let pages: Vec<u64> = shares.iter().map(|share| share.bytes.0 / 4096).collect();
-        assert_eq!(pages, [1, 1, 6, 10]);
+        heat.add(PageId(3), 10);
+        assert_eq!((heat.of(PageId(3)), heat.of(PageId(4)), heat.of(PageId(9999))), (100, 0, 0));
+        (0..40).for_each(|_| heat.add(PageId(4), 1));
+        heat.age(2);
+        assert_eq!((heat.of(PageId(3)), heat.of(PageId(4))), (50, 20));
         heat.forget(0..512);
-        assert!(heat.shares(Bytes(4096)).iter().all(|share| share.bytes == Bytes(0)));
+        assert_eq!(heat.of(PageId(3)), 0);
     }
 }

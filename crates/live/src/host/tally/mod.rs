@@ -2,10 +2,13 @@
 
 mod heat;
 
+use std::ops::Range;
+
 use isotherm_core::live_result::Traffic;
 use isotherm_core::{Bytes, MoveStatus, Nanos, PageId, PageSize, TierId};
 use isotherm_linux::clock;
 
+use super::evidence::Evidence;
 pub(crate) use heat::Heat;
 
 pub(crate) struct Tally {
@@ -15,6 +18,7 @@ pub(crate) struct Tally {
     pub(crate) foreign: u64,
     pub(crate) traffic: Traffic,
     pub(crate) heat: Heat,
+    pub(crate) evidence: Evidence,
 }
 
 impl Tally {
@@ -25,6 +29,7 @@ impl Tally {
             foreign: 0,
             traffic: Traffic::default(),
             heat: Heat::default(),
+            evidence: Evidence::default(),
         }
     }
 
@@ -40,6 +45,11 @@ impl Tally {
     pub(crate) fn count(&mut self, page: PageId, weight: u32) {
         self.samples += 1;
         self.heat.add(page, weight);
+    }
+
+    pub(crate) fn forget(&mut self, pages: Range<u32>) {
+        self.evidence.forget(pages.clone());
+        self.heat.forget(pages);
     }
 
     pub(crate) fn moved(
@@ -65,6 +75,6 @@ impl Tally {
     }
 
     pub(crate) fn bytes(&self) -> Bytes {
-        Bytes(self.heat.bytes() as u64)
+        Bytes((self.heat.bytes() + self.evidence.bytes()) as u64)
     }
 }

@@ -181,7 +181,7 @@ impl TieredMemory {
             let chunk = chunk * pages..(chunk + 1) * pages;
             let gone = residency.sweep(chunk.clone()) == 0;
             if gone {
-                tally.heat.forget(chunk);
+                tally.forget(chunk);
             }
             gone
         });
@@ -231,7 +231,7 @@ impl TieredMemory {
         self.spaces.forget(process);
         for &chunk in self.numbers.chunks_of(process) {
             self.numbers.pages_of(chunk).for_each(|page| self.residency.unmap(PageId(page)));
-            tally.heat.forget(self.numbers.pages_of(chunk));
+            tally.forget(self.numbers.pages_of(chunk));
         }
         self.numbers.forget(process);
     }

@@ -1,0 +1,165 @@
+//! How much the samples of a run tell: estimates with intervals.
+//!
+//! | question | module |
+//! |---|---|
+//! | how often is a page accessed, where windows see only its first touch | `rates` |
+//! | which samples are kept for the run's end | `log` |
+//! | how much memory takes a share of the accesses | `pages` |
+//! | what is a ratio of accesses, and how far would another run be from it | `ratio` |
+
+mod log;
+pub(crate) mod pages;
+mod rates;
+mod ratio;
+#[cfg(test)]
+mod tests;
+
+use std::ops::Range;
+
+use isotherm_core::live_result::Estimate;
+use isotherm_core::{Nanos, PageId, TierId};
+use isotherm_linux::source::{Access, Cause, Untouched};
+
+use super::tiered_memory::TieredMemory;
+use log::{Log, Seen};
+use pages::{GROUPS, PageSamples};
+use rates::{Rates, Standing};
+use ratio::Observation;
+pub(crate) use ratio::{Block, estimate};
+
+/// The samples of a run.
+#[derive(Debug, Default)]
+pub(crate) struct Evidence {
+    rates: Rates,
+    log: Log,
+    pages_in_chunk: u32,
+    /// Part of an access that no whole one has been made of.
+    rest: f64,
+}
+
+impl Evidence {
+    /// Notes a sample of a page that was on `tier`; returns the accesses it stands for, as far as known yet.
+    #[inline]
+    pub(crate) fn saw(
+        &mut self,
+        time: Nanos,
+        page: PageId,
+        tier: TierId,
+        access: &Access,
+        memory: &TieredMemory,
+    ) -> u64 {
+        let (window, huge) = match access.cause {
+            Cause::Touched { exposed_ns } => {
+                if exposed_ns > 0 {
+                    self.rates.touched(page, exposed_ns);
+                }
+                (self.rates.window(), exposed_ns == 0)
+            }
+            _ => (0.0, false),
+        };
+        let milliseconds = (time.0 / Nanos::MILLISECOND.0) as u32;
+        let weight = access.weight;
+        let seen = Seen { milliseconds, page, window: window as f32, weight, tier, huge };
+        self.log.push(seen);
+        self.pages_in_chunk = memory.numbers.pages_in_chunk();
+        // What is left over goes to the next one.
+        self.rest += f64::from(weight) * self.standing(&seen).accesses;
+        let whole = self.rest.floor();
+        self.rest -= whole;
+        whole as u64
+    }
+
+    fn standing(&self, seen: &Seen) -> Standing {
+        let window = f64::from(seen.window);
+        if seen.huge {
+            self.rates.standing_in((seen.page.0 / self.pages_in_chunk) as usize, window)
+        } else {
+            self.rates.standing(seen.page, window)
+        }
+    }
+
+    /// Notes how long pages were not touched.
+    pub(crate) fn untouched(&mut self, window: &Untouched, memory: &TieredMemory) {
+        // Elsewhere is memory that is not tiered.
+        let Some(first) = memory.numbers.at(window.process, window.start) else { return };
+        if !window.huge || window.pages != 0 {
+            self.rates.closed(window.exposed);
+        }
+        if window.huge {
+            let chunk = first.0 / memory.numbers.pages_in_chunk();
+            return self.rates.huge(chunk as usize, window.pages == 0, window.exposed);
+        }
+        for at in (0..64).filter(|at| window.pages >> at & 1 == 1) {
+            if let Some(page) = memory.numbers.at(window.process, window.start + at * 4096) {
+                self.rates.untouched(page, window.exposed);
+            }
+        }
+    }
+
+    /// Returns the accesses on each tier, as the samples kept stand for them.
+    pub(crate) fn hits(&self, tiers: usize) -> Vec<u64> {
+        let mut hits = vec![0.0; tiers];
+        self.each(|tier, observation| hits[tier.index().min(tiers - 1)] += observation.weight);
+        hits.into_iter().map(|hits| (hits * f64::from(self.log.every())).round() as u64).collect()
+    }
+
+    /// Estimates the mean over the accesses since `from` of a value of their tiers, from 0 to 1; `to` is now.
+    /// `None` without samples.
+    pub(crate) fn mean(&self, values: &[f64], from: Nanos, to: Nanos) -> Option<Estimate> {
+        let ms = |time: Nanos| time.0 as f64 / Nanos::MILLISECOND.0 as f64;
+        let mut observations = Vec::new();
+        self.each(|tier, observation| {
+            let Some(&value) = values.get(tier.index()) else { return };
+            if observation.time >= ms(from) {
+                observations.push(Observation { value, ..observation });
+            }
+        });
+        ratio::of_observations(&observations, ms(from), ms(to))
+    }
+
+    /// Returns the samples kept of each page, in the order of pages; `to` is now.
+    pub(crate) fn pages(&self, to: Nanos) -> Vec<PageSamples> {
+        let mut samples = Vec::new();
+        let every = f64::from(self.log.every());
+        let group = to.0 as f64 / Nanos::MILLISECOND.0 as f64 / GROUPS as f64;
+        self.each(|_, seen| samples.push((seen.page, seen.weight * every, (seen.time / group) as usize)));
+        let mut order: Vec<usize> = (0..samples.len()).collect();
+        order.sort_unstable_by_key(|&at| (samples[at].0, at));
+        let mut pages: Vec<PageSamples> = Vec::new();
+        for at in order {
+            let (page, accesses, group) = samples[at];
+            if pages.last().is_none_or(|last| last.page != page) {
+                pages.push(PageSamples { page, ..PageSamples::default() });
+            }
+            if let Some(last) = pages.last_mut() {
+                last.add(at, group, accesses);
+            }
+        }
+        pages
+    }
+
+    fn each(&self, mut take: impl FnMut(TierId, Observation)) {
+        for seen in self.log.seen() {
+            let standing = self.standing(seen);
+            let weight = f64::from(seen.weight) * standing.accesses;
+            let observation = Observation {
+                time: f64::from(seen.milliseconds),
+                page: seen.page.0,
+                weight,
+                value: 0.0,
+                variance: standing.variance,
+            };
+            take(seen.tier, observation);
+        }
+    }
+
+    /// Forgets the pages of a chunk.
+    pub(crate) fn forget(&mut self, pages: Range<u32>) {
+        let chunk = pages.start / pages.len().max(1) as u32;
+        self.rates.forget(pages, chunk as usize);
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.rates.bytes() + self.log.bytes()
+    }
+}

@@ -1,0 +1,109 @@
+//! A ratio of accesses with an interval that covers other runs of the same program.
+//!
+//! Samples of one moment resemble each other: they come from the same windows, under the same placement. So
+//! the interval does not count samples. It compares stretches of the run (batch means, with the ratio's
+//! linearised error, the delta method) of three lengths, and takes the length that shows the largest error:
+//! what changes slowly, such as a placement that a policy still learns, shows in long stretches only. Two
+//! errors are added that all stretches share or none shows: that of the rates of pages that windows saturate,
+//! and that of few samples (Wilson's interval for as many samples as their unequal weights are worth).
+
+use isotherm_core::live_result::Estimate;
+
+/// Stretches of a run that are compared, and Student's 97.5 % quantile for each number of them.
+const STRETCHES: [(usize, f64); 3] = [(32, 2.040), (16, 2.131), (8, QUANTILE)];
+/// The same of eight stretches.
+pub(super) const QUANTILE: f64 = 2.365;
+const FINEST: usize = STRETCHES[0].0;
+/// The normal distribution's 97.5 % quantile.
+const NORMAL: f64 = 1.96;
+
+/// A kept sample.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Observation {
+    pub(crate) time: f64,
+    pub(crate) page: u32,
+    /// Accesses that it stands for.
+    pub(crate) weight: f64,
+    pub(crate) value: f64,
+    /// Relative variance of the weight, the same for all samples of the page.
+    pub(crate) variance: f64,
+}
+
+/// Accesses in a stretch of the run, and the sum of their values.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(crate) struct Block {
+    pub(crate) values: f64,
+    pub(crate) accesses: f64,
+}
+
+impl Block {
+    fn add(&mut self, other: Self) {
+        self.values += other.values;
+        self.accesses += other.accesses;
+    }
+}
+
+/// Estimates the mean value per access of observations between two times; `None` without any.
+pub(super) fn of_observations(observations: &[Observation], from: f64, to: f64) -> Option<Estimate> {
+    let mut blocks = [Block::default(); FINEST];
+    let length = ((to - from) / FINEST as f64).max(f64::MIN_POSITIVE);
+    let mut squares = 0.0;
+    for seen in observations {
+        let at = (((seen.time - from) / length) as usize).min(FINEST - 1);
+        blocks[at].add(Block { values: seen.weight * seen.value, accesses: seen.weight });
+        squares += seen.weight * seen.weight;
+    }
+    let all = total(&blocks);
+    let mean = (all.accesses > 0.0).then(|| all.values / all.accesses)?;
+    let shared = of_rates(observations, mean) / (all.accesses * all.accesses);
+    Some(estimate(&blocks, shared, all.accesses * all.accesses / squares))
+}
+
+/// Returns the variance of the sum of deviations from the mean that the pages' rates cause.
+fn of_rates(observations: &[Observation], mean: f64) -> f64 {
+    let mut pages: Vec<(u32, f64, f64)> = observations
+        .iter()
+        .filter(|seen| seen.variance > 0.0)
+        .map(|seen| (seen.page, seen.weight * (seen.value - mean), seen.variance))
+        .collect();
+    pages.sort_unstable_by_key(|&(page, ..)| page);
+    pages
+        .chunk_by(|one, next| one.0 == next.0)
+        .map(|samples| samples.iter().map(|sample| sample.1).sum::<f64>().powi(2) * samples[0].2)
+        .sum()
+}
+
+/// Estimates a ratio from the stretches of a run in order; values are from 0 to 1. `shared`: variance that
+/// all stretches have in common; `samples`: how many samples of equal weight tell as much.
+pub(crate) fn estimate(blocks: &[Block], shared: f64, samples: f64) -> Estimate {
+    let all = total(blocks);
+    let value = all.values / all.accesses;
+    let mut error: f64 = 0.0;
+    for (count, quantile) in STRETCHES {
+        let merged = blocks.len().div_ceil(count);
+        let stretches: Vec<Block> = blocks.chunks(merged.max(1)).map(total).collect();
+        let count = stretches.len() as f64;
+        if count < 2.0 {
+            continue;
+        }
+        let deviation = |block: &Block| (block.values - value * block.accesses).powi(2);
+        let variance = stretches.iter().map(deviation).sum::<f64>() * count / (count - 1.0);
+        error = error.max(quantile * (variance / (all.accesses * all.accesses) + shared).sqrt());
+    }
+    let (low, high) = few(value, samples);
+    Estimate { value, low: (value - error).min(low).max(0.0), high: (value + error).max(high).min(1.0) }
+}
+
+/// Returns Wilson's interval of a share.
+fn few(share: f64, samples: f64) -> (f64, f64) {
+    let z = NORMAL * NORMAL / samples;
+    let middle = (share + z / 2.0) / (1.0 + z);
+    let half = (z * share * (1.0 - share) + z * z / 4.0).sqrt() / (1.0 + z);
+    (middle - half, middle + half)
+}
+
+fn total(blocks: &[Block]) -> Block {
+    let mut sum = Block::default();
+    blocks.iter().for_each(|&block| sum.add(block));
+    sum
+}

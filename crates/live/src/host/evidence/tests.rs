@@ -1,0 +1,193 @@
+//! The estimates against simulated windows: pages accessed at random, each at its rate.
+
+use isotherm_core::{Nanos, PageId};
+
+use super::rates::Rates;
+use super::ratio::{Observation, of_observations};
+
+/// splitmix64.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let value = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        value ^ (value >> 31)
+    }
+
+    fn unit(&mut self) -> f64 {
+        ((self.next() >> 11) as f64 + 0.5) / (1u64 << 53) as f64
+    }
+
+    fn below(&mut self, bound: usize) -> usize {
+        (self.next() % bound as u64) as usize
+    }
+}
+
+/// Pages of a window.
+const ARMED: usize = 32;
+/// Nanoseconds of a window.
+const WINDOW: f64 = 300_000.0;
+
+struct World {
+    /// Accesses of each page per nanosecond.
+    rates: Vec<f64>,
+    fast: Vec<bool>,
+}
+
+impl World {
+    /// Zipf's law with this exponent, scattered; a page that windows saturate is rather fast.
+    fn new(pages: usize, exponent: f64, random: &mut Random) -> Self {
+        let weights: Vec<f64> = (1..=pages).map(|rank| (rank as f64).powf(-exponent)).collect();
+        let all: f64 = weights.iter().sum();
+        let mut rates: Vec<f64> = weights.iter().map(|weight| 0.005 * weight / all).collect();
+        (1..pages).rev().for_each(|at| rates.swap(at, random.below(at + 1)));
+        let fast =
+            rates.iter().map(|rate| random.unit() < if rate * WINDOW > 0.5 { 0.8 } else { 0.4 }).collect();
+        Self { rates, fast }
+    }
+
+    fn truth(&self) -> f64 {
+        let fast = self.rates.iter().zip(&self.fast).filter(|page| *page.1).map(|page| page.0);
+        fast.sum::<f64>() / self.rates.iter().sum::<f64>()
+    }
+
+    /// Arms every page once in each of so many passes.
+    fn observe(&self, passes: usize, random: &mut Random) -> (Rates, Vec<Observation>) {
+        let mut rates = Rates::default();
+        let mut seen = Vec::new();
+        let windows = self.rates.len() / ARMED;
+        for pass in 0..passes {
+            for window in 0..windows {
+                let time = pass as f64 + window as f64 / windows as f64;
+                for page in window * ARMED..(window + 1) * ARMED {
+                    let first = -random.unit().ln() / self.rates[page];
+                    if first < WINDOW {
+                        rates.touched(PageId(page as u32), first.max(1.0) as u32);
+                        seen.push((time, page));
+                    } else {
+                        rates.untouched(PageId(page as u32), Nanos(WINDOW as u64));
+                    }
+                }
+                rates.closed(Nanos(WINDOW as u64));
+            }
+        }
+        let observation = |(time, page): (f64, usize)| {
+            let standing = rates.standing(PageId(page as u32), WINDOW);
+            Observation {
+                time,
+                page: page as u32,
+                weight: standing.accesses,
+                value: f64::from(u8::from(self.fast[page])),
+                variance: standing.variance,
+            }
+        };
+        let observations = seen.into_iter().map(observation).collect();
+        (rates, observations)
+    }
+}
+
+/// Returns how many intervals contain the truth, and the mean errors of the estimate and of plain counts.
+fn repeat(repetitions: u64, pages: usize, passes: usize, exponent: f64) -> (u64, f64, f64) {
+    let (mut covered, mut errors, mut plain_errors) = (0, 0.0, 0.0);
+    for repetition in 0..repetitions {
+        let random = &mut Random(repetition);
+        let world = World::new(pages, exponent, random);
+        let (_, observations) = world.observe(passes, random);
+        let found = of_observations(&observations, 0.0, passes as f64).expect("samples");
+        let truth = world.truth();
+        let fast: f64 = observations.iter().map(|seen| seen.value).sum();
+        covered += u64::from(found.low <= truth && truth <= found.high);
+        errors += (found.value - truth).abs() / repetitions as f64;
+        plain_errors += (fast / observations.len() as f64 - truth).abs() / repetitions as f64;
+    }
+    (covered, errors, plain_errors)
+}
+
+#[test]
+fn intervals_contain_the_truth_in_nineteen_of_twenty_runs() {
+    for (pages, passes, exponent) in [(1024, 6, 0.99), (1024, 12, 0.5), (1024, 6, 0.0)] {
+        let (covered, error, plain) = repeat(1000, pages, passes, exponent);
+        assert!(covered >= 930, "exponent {exponent}: {covered} of 1000, error {error:.3}, plain {plain:.3}");
+    }
+}
+
+#[test]
+fn touches_alone_hide_what_the_hottest_pages_take() {
+    let (_, error, plain) = repeat(100, 2048, 10, 0.99);
+    assert!(error < 0.03 && plain > 3.0 * error, "{error:.3} {plain:.3}");
+}
+
+#[test]
+fn a_rate_is_found_whether_windows_are_longer_or_shorter_than_the_time_between_accesses() {
+    let random = &mut Random(5);
+    for rate in [0.1, 1.0, 30.0] {
+        let world = World { rates: vec![rate / WINDOW; ARMED], fast: vec![true; ARMED] };
+        let (rates, _) = world.observe(200, random);
+        let seen = 1.0 - f64::exp(-rate);
+        for page in 0..ARMED as u32 {
+            let found = rates.standing(PageId(page), WINDOW).accesses;
+            assert!((found * seen / rate - 1.0).abs() < 0.35, "{rate}: {found}");
+        }
+    }
+}
+
+#[test]
+fn few_samples_of_one_kind_are_no_certainty() {
+    let seen =
+        |at: u32| Observation { time: f64::from(at), page: at, weight: 1.0, value: 1.0, variance: 0.0 };
+    let observations: Vec<Observation> = (0..32).map(seen).collect();
+    let found = of_observations(&observations, 0.0, 32.0).expect("samples");
+    assert!(found.value == 1.0 && found.low < 0.9, "{found:?}: 32 samples gave \"100.0 %\"");
+    assert_eq!(of_observations(&[], 0.0, 1.0), None);
+}
+
+/// What changes slowly makes long stretches differ: half of the run slow, half fast.
+#[test]
+fn a_placement_that_is_still_learned_widens_the_interval() {
+    let run = |fast: &dyn Fn(u32) -> bool| {
+        let seen = |at: u32| {
+            let value = f64::from(u8::from(fast(at)));
+            Observation { time: f64::from(at), page: at % 997, weight: 1.0, value, variance: 0.0 }
+        };
+        let observations: Vec<Observation> = (0..20_000).map(seen).collect();
+        let found = of_observations(&observations, 0.0, 20_000.0).expect("samples");
+        found.high - found.low
+    };
+    let (even, learned) = (run(&|at| at % 2 == 0), run(&|at| at > 10_000));
+    assert!(even < 0.02 && learned > 0.5, "{even} {learned}");
+}
+
+/// Two pages that windows saturate, known to a third each: more touches of them tell no more.
+#[test]
+fn the_error_of_a_saturated_pages_rate_does_not_average_out() {
+    let width = |variance| {
+        let seen = |at: u32| {
+            let page = at % 2;
+            Observation { time: f64::from(at), page, weight: 50.0, value: page.into(), variance }
+        };
+        let observations: Vec<Observation> = (0..20_000).map(seen).collect();
+        let found = of_observations(&observations, 0.0, 20_000.0).expect("samples");
+        found.high - found.low
+    };
+    assert!(width(0.0) < 0.02 && width(0.1) > 0.3, "{} {}", width(0.0), width(0.1));
+}
+
+proptest::proptest! {
+    /// Whatever was seen, an estimate lies within its bounds, and these within 0 and 1.
+    #[test]
+    fn an_estimate_lies_within_its_bounds(
+        seen in proptest::collection::vec((0.0..100.0f64, 0u32..50, 1.0..1e6f64, 0..=1u8, 0.0..1.0f64), 1..200),
+    ) {
+        let observations: Vec<Observation> = seen
+            .into_iter()
+            .map(|(time, page, weight, value, variance)| Observation {
+                time, page, weight, value: value.into(), variance,
+            })
+            .collect();
+        let found = of_observations(&observations, 0.0, 100.0).expect("samples");
+        proptest::prop_assert!(0.0 <= found.low && found.low <= found.value + 1e-12);
+        proptest::prop_assert!(found.value <= found.high + 1e-12 && found.high <= 1.0);
+    }
+}
