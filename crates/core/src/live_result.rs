@@ -76,7 +76,7 @@ pub struct Summary {
     pub slowdown_at_most: Option<f64>,
     /// The bounds of those three figures.
     pub intervals: Intervals,
-    /// What a statement about this run lacks; `None` where it lacks nothing.
+    /// Evidence that a statement about this run still needs; `None` where it needs no more.
     pub missing: Option<Missing>,
     /// Pages moved.
     pub traffic: Traffic,

@@ -1,5 +1,7 @@
 //! Numbers and texts for readers.
 
+use isotherm_core::Nanos;
+
 /// Formats a ratio as a percentage: `83.1 %`, or `-` if unknown.
 pub(crate) fn percent(ratio: f64) -> String {
     if ratio.is_finite() { format!("{:.1} %", ratio * 100.0) } else { "-".into() }
@@ -9,6 +11,16 @@ pub(crate) fn percent(ratio: f64) -> String {
 pub(crate) fn between(share: f64, bounds: Option<[f64; 2]>) -> String {
     let Some([low, high]) = bounds else { return percent(share) };
     format!("{:.0} % ({:.0}-{:.0})", share * 100.0, (low * 100.0).floor(), (high * 100.0).ceil())
+}
+
+/// Formats the length of a run, rounded up: `90s`, `40min`, `3h`.
+pub(crate) fn length(time: Nanos) -> String {
+    let seconds = time.0.div_ceil(Nanos::SECOND.0);
+    match seconds {
+        0..120 => format!("{seconds}s"),
+        120..7200 => format!("{}min", seconds.div_ceil(60)),
+        _ => format!("{}h", seconds.div_ceil(3600)),
+    }
 }
 
 /// Formats a factor such as a slowdown: `1.21`, or `-` if unknown.
@@ -126,6 +138,13 @@ mod tests {
         assert_eq!(share(3, 8), "37.5 %");
         assert_eq!(share(0, 8), "0.0 %");
         assert_eq!(share(8, 8), "100.0 %");
+    }
+
+    #[test]
+    fn lengths_of_runs_are_rounded_up() {
+        let written = [1, 119, 120, 121, 7200, 7201].map(|seconds| length(Nanos(seconds * Nanos::SECOND.0)));
+        assert_eq!(written, ["1s", "119s", "2min", "3min", "2h", "3h"]);
+        assert_eq!(length(Nanos(80_890_000_000)), "81s");
     }
 
     #[test]

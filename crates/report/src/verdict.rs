@@ -9,7 +9,7 @@ use isotherm_policies::{Kind, Setup, find};
 use isotherm_sim::{Outcome, Report, RunResult, SizeReport};
 use serde::Serialize;
 
-use crate::format::{between, factor, file_name, percent, share};
+use crate::format::{between, factor, file_name, length, percent, share};
 use crate::live::words;
 use crate::size::plan::{Plan, Planned};
 
@@ -281,7 +281,7 @@ pub fn live(result: &LiveResult) -> Verdict {
     let (told, least) = (between(hits, bounds), part + LEAST_SKEW);
     let [low, high] = bounds.unwrap_or([hits, hits]);
     if low < least && high >= least && low < high {
-        let longer = four_times(summary.duration_ns);
+        let longer = length(four_times(summary.duration_ns));
         return unknown(&format!(
             "{served} {told} of its accesses, which may or may not be more than its share of the memory; a run of \
              {longer} halves what is uncertain"

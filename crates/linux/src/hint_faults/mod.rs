@@ -23,10 +23,11 @@
 //! few samples at rT = 0.1, 37 % at rT = 1. So samples are in proportion to access rates for rT well below 1,
 //! and hot pages saturate: the ratio of a very hot page to another one is at most 1 / (1 - exp(-rT)) of the
 //! colder. T is adapted so that 3 to 12 % of the armed pages fault ([`pace`]; with more than a quarter,
-//! windows are closed at once), which tells a hot tenth from the rest by a factor of 25 or more. To rank pages
-//! within it, each touch comes with the time that its page had been armed, and each window with its time and
-//! the pages that nobody touched ([`AccessSource::untouched`]). T is counted in the program's processor time:
-//! a program that waits is not colder for it. Of a huge page (armed and back in whole) only the page that is touched first is known.
+//! windows are closed at once), which tells a hot tenth from the rest by a factor of 25 or more. To rank
+//! pages within it, each touch comes with the time that its page had been armed, and each window with its
+//! time and the pages that nobody touched ([`AccessSource::untouched`]). T is counted in the program's
+//! processor time: a program that waits is not colder for it. Of a huge page (armed and back in whole) only
+//! the page that is touched first is known.
 //!
 //! # What it costs
 //!

@@ -112,8 +112,8 @@ impl Window {
     }
 
     /// Returns for how long it has been armed at a time `now` while the program ran: by the clock, or by the
-    /// program's processor time where it had to wait. The kernel knows that of a running thread as of its last
-    /// tick, so either may be too long, and the shorter is right.
+    /// program's processor time where it had to wait. The kernel knows the latter of a running thread as of
+    /// its last tick, so either may be too long, and the shorter is right.
     pub(super) fn exposed_by(&self, now: u64, used: u64) -> u64 {
         now.saturating_sub(self.since).min(used.saturating_sub(self.began))
     }

@@ -73,17 +73,17 @@ fn hits(result: &LiveResult) -> String {
     if summary.hit_ratio.is_none() {
         return unknown(result);
     }
-    let how = if summary.hits_measured { "counted" } else { "from samples" };
+    let how = if summary.hits_measured { ", counted" } else { "" };
     let all = known(summary.hit_ratio, summary.intervals.hit_ratio);
     let last = known(summary.final_hit_ratio, summary.intervals.final_hit_ratio);
-    format!("{all} from the fast tier, {how}; {last} in the second half")
+    format!("{all} from the fast tier{how}; {last} in the second half")
 }
 
 fn slowdown(result: &LiveResult) -> String {
     if result.summary.slowdown_at_most.is_none() {
         return unknown(result);
     }
-    format!("at most {} x all-fast time (as if it only waited for memory)", words::slowdown(result))
+    format!("at most {} x all-fast time (as if it only waited)", words::slowdown(result))
 }
 
 fn unknown(result: &LiveResult) -> String {

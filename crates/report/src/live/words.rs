@@ -4,7 +4,9 @@ use isotherm_core::live_result::{CounterOrigin, LiveResult, Missing, Refused, So
 use isotherm_core::{Bytes, Nanos, PageSize};
 
 use crate::facts::{loss, scaled_by};
-use crate::format::{between, counted, factor, file_name, list, percent, printable, share, shortened};
+use crate::format::{
+    between, counted, factor, file_name, length, list, percent, printable, share, shortened,
+};
 
 /// Characters of a program's name in a sentence.
 const MAX_NAME: usize = 40;
@@ -56,7 +58,7 @@ pub(super) fn answer(result: &LiveResult) -> String {
 pub(crate) fn missing(missing: &Missing) -> Option<String> {
     let Missing { samples, per_page, hit_ratio, run_ns, overhead, huge_pages, source } = missing;
     let ([low, high], run) = (hit_ratio.as_ref()?, (*run_ns)?);
-    let mut ways = vec![format!("a run of {run}")];
+    let mut ways = vec![format!("a run of {}", length(run))];
     ways.extend(overhead.map(|share| format!("--overhead {:.0}%", (share * 100.0).ceil())));
     ways.extend(huge_pages.then(|| "--page-size huge".into()));
     ways.extend(source.map(|_| "a machine with a PMU".into()));

@@ -27,6 +27,7 @@ pub fn lasting(moments: usize) -> LiveResult {
     let half = &timeline[moments / 2].hits;
     let ratio = |fast: u64, slow: u64| fast as f64 / (fast + slow) as f64;
     let steady = ratio(last.hits[0] - half[0], last.hits[1] - half[1]);
+    let (whole, slowdown) = (ratio(last.hits[0], last.hits[1]), steady + (1.0 - steady) * 180.0 / 80.0);
     let entry = isotherm_policies::find("hybridtier").expect("a policy of the registry");
     let tier = |index: usize, latency, capacity| TierUse {
         nodes: vec![index as u32],
@@ -48,19 +49,13 @@ pub fn lasting(moments: usize) -> LiveResult {
         page_size: PageSize::Base,
         footprint_bytes: Bytes(FOOTPRINT),
         tiers: vec![tier(0, 80, FAST), tier(1, 180, 8192 * MIB)],
-        hit_ratio: Some(ratio(last.hits[0], last.hits[1])),
+        hit_ratio: Some(whole),
         final_hit_ratio: Some(steady),
-        slowdown_at_most: Some(steady + (1.0 - steady) * 180.0 / 80.0),
+        slowdown_at_most: Some(slowdown),
         intervals: Intervals {
-            hit_ratio: Some([
-                ratio(last.hits[0], last.hits[1]) - 0.021,
-                ratio(last.hits[0], last.hits[1]) + 0.018,
-            ]),
-            final_hit_ratio: Some([steady - 0.012, steady + 0.011]),
-            slowdown_at_most: Some([
-                steady + (1.0 - steady) * 180.0 / 80.0 - 0.02,
-                1.0 + (1.0 - steady) * 1.3,
-            ]),
+            hit_ratio: Some([whole - 0.021, whole + 0.018]),
+            final_hit_ratio: Some([steady - 0.012, steady + 0.008]),
+            slowdown_at_most: Some([slowdown - 0.02, slowdown + 0.03]),
         },
         missing: None,
         traffic: last.traffic,

@@ -5,8 +5,8 @@ use super::ratio::QUANTILE;
 /// Groups of samples for the jackknife: stretches of the run.
 pub(crate) const GROUPS: usize = 8;
 
-/// The samples of one page, in accesses: those at even and at odd places of the log, and in each stretch of the
-/// run.
+/// The samples of one page, in accesses: those at even and at odd places of the log, and in each stretch of
+/// the run.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct PageSamples {
     pub(crate) page: u32,
@@ -30,10 +30,11 @@ impl PageSamples {
     }
 }
 
-/// Returns the pages that take a share of the accesses: the fewest and the most that it may be. The fewest are
-/// those with most samples, by the same samples: too few, since luck looks like heat. The most are those with
-/// most of one half of the samples, by the other half, the mean of both ways: too many, since luck misleads
-/// the order. Accesses to pages without a sample in the half that orders lie evenly on all others of `mapped`.
+/// Returns the pages that take a share of the accesses: the fewest and the most that it may be. The fewest
+/// are those with most samples, by the same samples: too few, since luck looks like heat. The most are those
+/// with most of one half of the samples, by the other half, the mean of both ways: too many, since luck
+/// misleads the order. Accesses to pages without a sample in the half that orders lie evenly on all others of
+/// `mapped`.
 pub(crate) fn for_share(pages: &[PageSamples], mapped: usize, share: f64) -> Option<(f64, f64)> {
     let fewest = ordered(pages, mapped, share, PageSamples::all, PageSamples::all)?;
     let half = |by: usize, of: usize| {

@@ -143,7 +143,7 @@ fn few_samples_of_one_kind_are_no_certainty() {
     assert_eq!(of_observations(&[], 0.0, 1.0), None);
 }
 
-/// What changes slowly makes long stretches differ: half of the run slow, half fast.
+/// Long stretches differ where something changes slowly: half of the run is slow, half is fast.
 #[test]
 fn a_placement_that_is_still_learned_widens_the_interval() {
     let run = |fast: &dyn Fn(u32) -> bool| {

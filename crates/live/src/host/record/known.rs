@@ -1,4 +1,4 @@
-//! What is known of a run, and what is missing where that does not suffice for a statement.
+//! Estimates of a run, and what is missing where they do not suffice for a statement.
 
 use isotherm_core::live_result::{Estimate, Intervals, Missing, Moment};
 use isotherm_core::{Nanos, PageSize, Signal};
