@@ -280,8 +280,12 @@ mod tests {
             bandwidth - LINE_BYTES / latency
         };
         assert!(of(&mut chase, &mut load, 0, 0).abs() < 1e-9);
-        let (reads, mixed) = (of(&mut chase, &mut load, 1, 0), of(&mut chase, &mut load, 1, 1));
-        // Other tests run beside this one, and may take its time.
+        // Other tests run beside this one, and may take all of its time.
+        let mut seen = |mix| {
+            let mut rates = (0..200).map(|_| of(&mut chase, &mut load, 1, mix));
+            rates.find(|&rate| rate > 1e-9).unwrap_or_default()
+        };
+        let (reads, mixed) = (seen(0), seen(1));
         assert!(reads > 0.0 && reads < 0.04, "{reads}");
         assert!(mixed > 0.0 && mixed < 0.08, "{mixed}");
         let stored = load.used_words().iter().step_by(LINE).filter(|&&word| word != 1).count();
