@@ -204,11 +204,6 @@ impl<'a> Agent<'a> {
                 if !self.memory.pace.allows() || !self.arm_next() {
                     break;
                 }
-                // A thread that has met a page already neither waits for the rest nor seems to come late.
-                self.serve();
-                if self.rung || self.answered || self.ending.is_some() {
-                    break;
-                }
             }
         }
         self.settle();
