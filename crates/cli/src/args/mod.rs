@@ -371,7 +371,8 @@ pub(crate) struct ScoreArgs {
     /// List the comparisons and run nothing
     #[arg(long)]
     pub(crate) list: bool,
-    /// Folder for scoreboard.md and scoreboard.json [default: `docs` for a full run, none otherwise]
+    /// Folder for scoreboard.md and scoreboard.json [default: docs/generated for all
+    /// papers, else none]
     #[arg(short, long, value_name = "FOLDER")]
     pub(crate) output: Option<PathBuf>,
     /// Replace the entries of a partial run in the folder's scoreboard

@@ -13,6 +13,7 @@ mod listings;
 mod live;
 mod long;
 mod objects;
+mod paths;
 mod policy;
 mod record;
 mod record_faults;

@@ -5,7 +5,7 @@ use isotherm_core::live_result::{HotShare, LiveResult, MemoryRange, SourceUse, T
 use super::timeline::timeline;
 use super::words;
 use crate::columns::{Cell, Column, cells, headings};
-use crate::format::{counted, factor, percent, printable, shortened};
+use crate::format::{counted, percent, printable, shortened};
 use crate::html::{
     MAX_ROWS, MAX_TEXT, PLOT, Page, figure, fold, items, listed, parameter_table, section, table,
 };
