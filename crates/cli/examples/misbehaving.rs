@@ -66,8 +66,8 @@ impl Policy for Misbehaving {
     }
 
     fn sampling(&self) -> Sampling {
-        let tick = Nanos(if self.settings.fault == Fault::NoTick { 0 } else { 1_000_000 });
-        Sampling::loads(SamplingRate::Period(10), SamplingScope::AllTiers, 100, tick)
+        let tick = Nanos(if self.settings.fault == Fault::NoTick { 0 } else { 10_000 });
+        Sampling::loads(SamplingRate::Period(1), SamplingScope::AllTiers, 5, tick)
     }
 
     fn observe(&mut self, batch: &SampleBatch, _: &mut dyn View) {

@@ -90,7 +90,7 @@ fn a_new_policy_builds_alone_and_runs_as_the_same_policy_in_the_tree() {
     assert_eq!(result["runs"][0]["parameters"]["window"], "2s");
     let hash = result["manifest"]["policy_libraries"]["twice"].as_str().expect("a hash");
     assert!(hash.starts_with("build:") || hash.starts_with("xxh64:"), "{hash}");
-    assert_eq!(result["manifest"]["policy_libraries"].as_object().map(|all| all.len()), Some(1));
+    assert_eq!(result["manifest"]["policy_libraries"].as_object().map(serde_json::Map::len), Some(1));
     let wrong = isotherm(&["simulate", &trace, "--policy", &library, "--set", "twice.windw=2s"]).refused(2);
     assert!(wrong.contains("twice has no parameter 'windw'; it has window"), "{wrong}");
     let sized = ["size", &trace, "--policy", &library, "--rounds", "6", "--seeds", "2", "--json"];
@@ -253,7 +253,7 @@ fn a_policy_that_looks_where_nothing_is_or_panics_at_its_end_runs_to_it() {
     assert_eq!((&run["policy"], &run["metadata_bytes"]), (&"misbehaving".into(), &7.into()));
     let last = run["timeline"].as_array().and_then(|timeline| timeline.last()).expect("a timeline");
     assert_eq!(last["gauges"]["share"], 0.1, "a number passes to the last bit");
-    assert!(last["gauges"]["samples"].as_f64() > Some(0.0) && last["gauges"]["settled"].as_f64() > Some(0.0));
+    assert!(last["gauges"]["settled"].as_f64() > Some(0.0));
     assert!(run["samples"].as_u64() > Some(0));
     for other in &results[1..] {
         assert_eq!(run["modelled_ns"], other["modelled_ns"]);
