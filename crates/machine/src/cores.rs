@@ -4,7 +4,7 @@
 //! falls more than a few blocks behind is moved up: it was idle. Bandwidth and cores are [`Server`]s that
 //! delay every thread when they are late.
 //!
-//! What tiering takes of the program's time is told apart by [`Cause`]. A block's time is divided as the
+//! [`Cause`] tells apart what tiering takes of the program's time. A block's time is divided as the
 //! threads that ran in it spent theirs. A wait for a server that would be late without tiering as well is the
 //! program's.
 
