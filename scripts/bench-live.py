@@ -101,14 +101,6 @@ def load_redis(socket, requests, tests):
     subprocess.run([*call, "-P", "16", "-c", "20", "-q"], stdout=subprocess.DEVNULL, check=True)
 
 
-def wait_for(path, process):
-    patience = time.monotonic() + 20
-    while not path.exists():
-        if process.poll() is not None or time.monotonic() > patience:
-            sys.exit(f"bench-live: {path.name} did not appear")
-        time.sleep(0.05)
-
-
 @contextlib.contextmanager
 def redis_server(options, folder, tiered):
     """A server that is filled: its socket and, if it is tiered, where its summary will be and the control
@@ -121,7 +113,7 @@ def redis_server(options, folder, tiered):
     server = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     try:
         for path in (socket, control) if tiered else (socket,):
-            wait_for(path, server)
+            live_windows.wait_for(path, server)
         load_redis(socket, 2 * KEYS, "set")
         yield socket, summary, control
         subprocess.run(
@@ -152,7 +144,7 @@ def planted_windows(options, folder):
     command, summary, control = run_under(options, folder, command)
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     try:
-        wait_for(control, process)
+        live_windows.wait_for(control, process)
         time.sleep(WARM)
         found = live_windows.switch(control, options.windows, options.window)
         # The program's last laps are still in its buffer.

@@ -19,12 +19,13 @@ import array
 import json
 import os
 import pathlib
-import socket
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
+
+import live_windows
 
 PAGE = 4096
 # Points by which a run may differ.
@@ -35,36 +36,6 @@ SHARE = 0.9
 LOOK = 1.0
 
 
-class Engine:
-    """The engine's end of its control socket."""
-
-    def __init__(self, path):
-        self.socket = socket.socket(socket.AF_UNIX)
-        self.socket.settimeout(30)
-        self.socket.connect(str(path))
-
-    def ask(self, line):
-        """The lines of the answer, without `ok`."""
-        self.socket.sendall(line.encode() + b"\n")
-        answer = b""
-        while not answer.endswith(b"\n\n"):
-            piece = self.socket.recv(1 << 16)
-            if not piece:
-                raise ConnectionError("the engine has gone")
-            answer += piece
-        first, *lines = answer.decode().strip().split("\n")
-        assert first == "ok", first
-        return lines
-
-
-def wait_for(path, process):
-    patience = time.monotonic() + 60
-    while not path.exists():
-        if process.poll() is not None or time.monotonic() > patience:
-            sys.exit(f"live-trial: {path.name} did not appear")
-        time.sleep(0.02)
-
-
 def read_counts(path):
     counts = array.array("Q")
     counts.frombytes(path.read_bytes())
@@ -73,7 +44,9 @@ def read_counts(path):
 
 def fast_pages(engine, start, pages):
     """The server's pages on the fast tier, numbered from its first one."""
-    for line in engine.ask("fast"):
+    first, *lines = engine.ask("fast", live_windows.is_whole).strip().split("\n")
+    assert first == "ok", first
+    for line in lines:
         _, first, end = line.split()
         first, end = ((int(address, 16) - start) // PAGE for address in (first, end))
         yield from range(max(first, 0), min(end, pages))
@@ -109,9 +82,9 @@ def run(options, number):
         command += ["--counts", counts, "--report", report, "--pause", str(options.pause)]
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
         try:
-            wait_for(control, process)
-            wait_for(report, process)
-            engine = Engine(control)
+            live_windows.wait_for(control, process)
+            live_windows.wait_for(report, process)
+            engine = live_windows.Lines(control)
             start, end = (int(word, 16) for word in report.read_text().split()[1:3])
             truth, began = Truth(), time.monotonic()
             before = read_counts(counts)

@@ -30,9 +30,23 @@ class Lines:
         while not whole(answer):
             piece = self.socket.recv(1 << 16)
             if not piece:
-                raise SystemExit(f"bench-live: no answer to '{line}'")
+                raise ConnectionError(f"no answer to '{line}'")
             answer += piece
         return answer.decode()
+
+
+def is_whole(answer):
+    """Whether an engine's answer is complete: it ends with an empty line."""
+    return answer.endswith(b"\n\n")
+
+
+def wait_for(path, process):
+    """Waits until a program has made a file."""
+    patience = time.monotonic() + 60
+    while not path.exists():
+        if process.poll() is not None or time.monotonic() > patience:
+            raise SystemExit(f"{path.name} did not appear")
+        time.sleep(0.02)
 
 
 class RedisMeter:
@@ -60,14 +74,14 @@ def switch(control, windows, seconds, meter=None):
     found = []
     for number in range(2 * windows + 1):
         working = number % 2 == 1
-        answer = engine.ask("resume" if working else "pause", lambda text: text.endswith(b"\n\n"))
+        answer = engine.ask("resume" if working else "pause", is_whole)
         if not answer.startswith("ok"):
             raise SystemExit(f"bench-live: {answer.strip()}")
         time.sleep(SETTLE)
         begin = read()
         time.sleep(seconds)
         found.append((working, begin, read()))
-    engine.ask("resume", lambda text: text.endswith(b"\n\n"))
+    engine.ask("resume", is_whole)
     return found
 
 

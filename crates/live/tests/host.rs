@@ -154,7 +154,7 @@ fn options(fast: FastLimit, shadow: bool) -> Options {
         scan_interval: Nanos(0),
         scan_budget: 1.0,
         overhead: 0.02,
-        model_counters: false,
+        model_counters: shadow,
     }
 }
 
@@ -247,6 +247,11 @@ fn a_touch_in_a_window_stands_for_all_accesses_that_it_hides() {
             }
         }
         let (batch, _) = step(&mut host);
+        for (counted, tier) in
+            batch.counters.tiers.iter().zip(&options(FastLimit::Bytes(Bytes(0)), true).tiers)
+        {
+            assert_eq!(counted.load_occupancy, counted.load_misses * tier.latency.0, "of the same accesses");
+        }
         if round == 19 {
             copies = batch.samples.iter().filter(|sample| sample.tier == TierId(1)).count();
         }

@@ -9,6 +9,7 @@ use isotherm_linux::sys::mmap::BoundMemory;
 use isotherm_linux::{LinuxError, clock};
 
 use super::memory::Arena;
+use super::pattern::Random;
 use super::{Numbers, Unit};
 
 const PAGE_BYTES: usize = 4096;
@@ -94,11 +95,8 @@ impl Costs {
 /// Returns the numbers below `count` in an order that no prefetcher follows.
 fn shuffled(count: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..count).collect();
-    let mut random = 0x9e37_79b9_7f4a_7c15_u64;
-    for index in (1..count).rev() {
-        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        order.swap(index, (((random >> 32) * (index as u64 + 1)) >> 32) as usize);
-    }
+    let mut random = Random::default();
+    (1..count).rev().for_each(|index| order.swap(index, random.below(index + 1)));
     order
 }
 

@@ -4,6 +4,22 @@ use std::hint::black_box;
 
 use super::memory::{Arena, LINE};
 
+/// Numbers without an order that a prefetcher could follow, the same each time.
+pub(super) struct Random(u64);
+
+impl Default for Random {
+    fn default() -> Self {
+        Self(0x9e37_79b9_7f4a_7c15)
+    }
+}
+
+impl Random {
+    pub(super) fn below(&mut self, bound: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (((self.0 >> 32) * bound as u64) >> 32) as usize
+    }
+}
+
 /// Access pattern whose misses overlap in a known way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pattern {
@@ -21,11 +37,9 @@ impl Pattern {
         let lines = arena.lines();
         let words = arena.words();
         (0..lines).for_each(|line| words[line * LINE] = line as u64);
-        let mut random = 0x9e37_79b9_7f4a_7c15_u64;
+        let mut random = Random::default();
         for line in (1..lines).rev() {
-            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            let other = (((random >> 32) * line as u64) >> 32) as usize;
-            words.swap(line * LINE, other * LINE);
+            words.swap(line * LINE, random.below(line) * LINE);
         }
     }
 

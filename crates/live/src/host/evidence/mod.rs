@@ -17,7 +17,7 @@ mod tests;
 use std::ops::Range;
 
 use isotherm_core::live_result::Estimate;
-use isotherm_core::{Nanos, PageId, TierId};
+use isotherm_core::{Nanos, PageId, PageSize, TierId};
 use isotherm_linux::source::{Access, Cause, Untouched};
 
 use super::tiered_memory::TieredMemory;
@@ -90,7 +90,9 @@ impl Evidence {
             return self.rates.huge(chunk as usize, window.pages == 0, window.exposed);
         }
         for at in (0..64).filter(|at| window.pages >> at & 1 == 1) {
-            if let Some(page) = memory.numbers.at(window.process, window.start + at * 4096) {
+            if let Some(page) =
+                memory.numbers.at(window.process, window.start + at * PageSize::Base.bytes().0)
+            {
                 self.rates.untouched(page, window.exposed);
             }
         }

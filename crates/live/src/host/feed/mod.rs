@@ -245,7 +245,7 @@ impl Feed {
             Operation::Store => counter.store_misses += accesses,
         }
         if let Some(queues) = &self.queues {
-            queues.add(tier, access, counter);
+            queues.add(tier, access, accesses, counter);
         }
     }
 

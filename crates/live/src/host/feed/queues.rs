@@ -1,7 +1,7 @@
 //! Models the occupancy of the tiers' queues by Little's law over samples, for machines that do not count it.
 //!
 //! Requests in flight = requests a second x latency (Little 1961; PACT section 4.2.2 uses it on AMD, which
-//! does not count occupancy). A sample of weight w and latency L stands for w x L of occupancy. A queue
+//! does not count occupancy). A sample for w accesses of latency L stands for w x L of occupancy. A queue
 //! counts as busy for as long as its occupancy lasts one request deep, so that T1 / T2 is at least 1, and
 //! bandwidth x latency if more were in flight.
 //!
@@ -35,10 +35,11 @@ impl Queues {
         })
     }
 
-    pub(super) fn add(&self, tier: usize, access: &Access, counter: &mut TierCounters) {
+    /// Adds a sample that stands for so many accesses.
+    pub(super) fn add(&self, tier: usize, access: &Access, accesses: u64, counter: &mut TierCounters) {
         let known = self.origin == CounterOrigin::LittlesLaw && access.latency > 0;
         let latency = if known { u64::from(access.latency) } else { self.latencies[tier].0 };
-        let occupancy = u64::from(access.weight) * latency;
+        let occupancy = accesses * latency;
         counter.occupancy += occupancy;
         if access.operation == Operation::Load {
             counter.load_occupancy += occupancy;
@@ -70,12 +71,12 @@ mod tests {
         Tier { size: Bytes(1 << 30), latency: Nanos(200) },
     ];
 
-    fn access(weight: u32, latency: u32, operation: Operation) -> Access {
+    fn access(latency: u32, operation: Operation) -> Access {
         Access {
             time: Nanos(0),
             process: Pid(1),
             address: 0,
-            weight,
+            weight: 1,
             latency,
             tier: None,
             operation,
@@ -96,12 +97,12 @@ mod tests {
         let mut queues = Queues::new(CounterOrigin::Modelled, &TIERS).expect("a model");
         let mut counters = counters();
         // 4000 loads of 200 ns in 100 us: 8 in flight.
-        (0..10).for_each(|_| queues.add(1, &access(400, 0, Operation::Load), &mut counters.tiers[1]));
+        (0..10).for_each(|_| queues.add(1, &access(0, Operation::Load), 400, &mut counters.tiers[1]));
         queues.close(Nanos(100_000), &mut counters);
         assert_eq!((counters.tiers[1].load_occupancy, counters.tiers[1].load_busy), (800_000, 100_000));
         assert_eq!(parallelism(&counters, 1), 8.0);
         // 50 more in the next 100 us: one at a time, a tenth of it.
-        queues.add(1, &access(50, 0, Operation::Load), &mut counters.tiers[1]);
+        queues.add(1, &access(0, Operation::Load), 50, &mut counters.tiers[1]);
         queues.close(Nanos(200_000), &mut counters);
         assert_eq!((counters.tiers[1].load_occupancy, counters.tiers[1].load_busy), (810_000, 110_000));
         assert_eq!(counters.tiers[0], TierCounters::default());
@@ -112,8 +113,8 @@ mod tests {
         let occupancy = |origin| {
             let queues = Queues::new(origin, &TIERS).expect("a model");
             let mut counters = counters();
-            queues.add(0, &access(10, 350, Operation::Load), &mut counters.tiers[0]);
-            queues.add(0, &access(10, 0, Operation::Store), &mut counters.tiers[0]);
+            queues.add(0, &access(350, Operation::Load), 10, &mut counters.tiers[0]);
+            queues.add(0, &access(0, Operation::Store), 10, &mut counters.tiers[0]);
             (counters.tiers[0].load_occupancy, counters.tiers[0].occupancy)
         };
         assert_eq!(
