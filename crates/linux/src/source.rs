@@ -53,6 +53,21 @@ pub struct Untouched {
     pub exposed: Nanos,
 }
 
+/// Most pages of a race.
+pub const MAX_RACERS: usize = 96;
+
+/// Pages that were armed at the same time, and the one that was touched next ([`AccessSource::set_racers`]).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Race {
+    pub process: Pid,
+    /// Number of the list in force.
+    pub list: u32,
+    /// Places in it that were armed, a bit each.
+    pub armed: u128,
+    /// Place of the one that was touched.
+    pub first: u8,
+}
+
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct DeviceAnswer {
     /// Processes and addresses of pages found hot, oldest first.
@@ -104,6 +119,13 @@ pub trait AccessSource: Send {
     /// Appends windows that have closed since the last call: how long pages were *not* touched, without which
     /// first touches ([`Cause::Touched`]) tell no rate.
     fn untouched(&mut self, _windows: &mut Vec<Untouched>) {}
+
+    /// Names the pages of a process that are to race from now on, at most [`MAX_RACERS`] addresses: which of
+    /// them is touched next tells their rates where windows are too coarse. A source without races ignores it.
+    fn set_racers(&mut self, _process: Pid, _list: u32, _addresses: &[u64]) {}
+
+    /// Appends the races since the last call.
+    fn races(&mut self, _races: &mut Vec<Race>) {}
 
     /// Arms 4 KiB pages of one process, given by their addresses, so that the next access to each becomes
     /// known ([`Cause::Armed`]); needs `Signal::HintFaults`.

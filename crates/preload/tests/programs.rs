@@ -239,6 +239,43 @@ fn planted_hot_pages_are_found() {
     assert!(best >= 0.95, "{:.1} % of the hot pages found", 100.0 * best);
 }
 
+/// Hot pages, each accessed 81 times as often as a cold one, win races against as many cold ones.
+#[test]
+fn hot_pages_win_races() {
+    const EACH: usize = 10;
+    let folder = tempfile::tempdir().expect("a directory");
+    let report = folder.path().join("report");
+    let file = report.to_str().expect("a name");
+    let arguments = ["planted", "--size", "32M", "--seconds", "600", "--report", file];
+    let mut run = Run::new(&example("planted-target"), &arguments, HintFaultOptions::default(), ANY);
+    assert!(run.drain_until(|run| run.refusal().is_some() || report.exists()));
+    if let Some(reason) = run.refusal() {
+        println!("skipped: {reason}");
+        return;
+    }
+    let text = std::fs::read_to_string(&report).expect("a report");
+    let (hot, _) = counts(&text, &[]);
+    let start = u64::from_str_radix(text.split(' ').nth(1).expect("a range"), 16).expect("an address");
+    let cold = (0..8192).filter(|page| hot.binary_search(page).is_err());
+    let pages: Vec<u64> =
+        hot.iter().copied().step_by(7).take(EACH).chain(cold.step_by(7).take(EACH)).collect();
+    let addresses: Vec<u64> = pages.iter().map(|page| start + page * 4096).collect();
+    run.source.set_racers(run.pid(), 7, &addresses);
+    let mut races = Vec::new();
+    assert!(run.drain_until(|run| {
+        run.source.races(&mut races);
+        races.len() >= 200
+    }));
+    run.child.kill().expect("to kill");
+    run.finish();
+    assert!(races.iter().all(|race| race.list == 7 && race.armed >> race.first & 1 != 0), "{races:?}");
+    // As long as half of the hot pages are left, one of them is next.
+    let hot_left = |armed: u128| (armed & ((1 << EACH) - 1)).count_ones() as usize;
+    let open: Vec<_> = races.iter().filter(|race| hot_left(race.armed) >= EACH / 2).collect();
+    let won = open.iter().filter(|race| usize::from(race.first) < EACH).count();
+    assert!(open.len() >= 20 && won * 10 > open.len() * 9, "{won} of {}", open.len());
+}
+
 /// Returns whether the process has an agent; one that has ended may be left as a zombie.
 fn has_agent(process: u32) -> bool {
     support::agents(process).iter().any(|agent| {

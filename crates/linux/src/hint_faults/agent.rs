@@ -10,10 +10,11 @@ use std::time::Duration;
 
 use super::gate;
 use super::link::{LOOK, Link};
-use super::mechanism::{Event, Mechanism, Order};
+use super::mechanism::{Event, Mechanism, Order, Purpose};
 use super::pace::{Allowed, Pace};
 use super::pass::{Candidate, Pass};
 use super::protocol::{Counter, Shared, State};
+use super::race::Races;
 use super::random::Random;
 use super::store::SMALL;
 use super::tables::Tables;
@@ -41,10 +42,11 @@ pub(super) struct Memory {
     pub(super) tables: Tables,
     pub(super) pace: Pace,
     pass: Pass,
+    pub(super) race: Races,
     messages: [RawMessage; MESSAGES],
 }
 
-plain!(Zeroed for Memory { tables, pace, pass, messages });
+plain!(Zeroed for Memory { tables, pace, pass, race, messages });
 
 pub(super) struct Agent<'a> {
     pub(super) memory: Arena<Memory>,
@@ -52,15 +54,15 @@ pub(super) struct Agent<'a> {
     pub(super) link: &'a Link,
     /// The program's process.
     program: u32,
-    random: Random,
+    pub(super) random: Random,
     next_pass: u64,
     /// Slots of threads in use at which ended threads are looked for.
     next_forgetting: usize,
-    rung: bool,
+    pub(super) rung: bool,
     /// The doorbell was answered and is not renewed yet: nothing may be armed.
-    answered: bool,
+    pub(super) answered: bool,
     /// Why it ends, once it does.
-    ending: Option<State>,
+    pub(super) ending: Option<State>,
 }
 
 impl<'a> Agent<'a> {
@@ -95,7 +97,7 @@ impl<'a> Agent<'a> {
         self.memory.pace.begin(now, cpu, cost, handling);
         self.link.tell(State::Ready);
         let state = loop {
-            let busy = self.serve();
+            let busy = self.serve(|_| {});
             let now = clock::monotonic().0;
             let allowed = self.link.allowed();
             self.memory.pace.tick(now, clock::thread_cpu().0, allowed);
@@ -104,6 +106,7 @@ impl<'a> Agent<'a> {
                 break state;
             }
             self.arm(now, allowed);
+            self.race(now, allowed);
             self.tell();
             if !busy {
                 self.wait(allowed, closed);
@@ -125,8 +128,9 @@ impl<'a> Agent<'a> {
         }
     }
 
-    /// Reads and answers messages; returns whether there were any.
-    pub(super) fn serve(&mut self) -> bool {
+    /// Reads and answers messages, and tells `raced` of racers that were touched, in order; returns whether
+    /// there were any messages.
+    pub(super) fn serve(&mut self, mut raced: impl FnMut(u64)) -> bool {
         let Memory { tables, pace, messages, .. } = &mut *self.memory;
         let program = self.program;
         let count = self.mechanism.userfault.read(messages);
@@ -142,6 +146,7 @@ impl<'a> Agent<'a> {
                 Event::None => {}
                 Event::Doorbell => self.rung = true,
                 Event::Locked => self.ending = Some(State::Locked),
+                Event::Raced(page) => raced(page),
                 Event::Answered { requested } => {
                     now = clock::monotonic().0;
                     pace.fault(now - read, requested);
@@ -155,7 +160,7 @@ impl<'a> Agent<'a> {
     }
 
     /// Closes windows that are due; returns whether nothing is armed any more.
-    fn close(&mut self, now: u64) -> bool {
+    pub(super) fn close(&mut self, now: u64) -> bool {
         let Memory { tables, pace, .. } = &mut *self.memory;
         let all = self.ending.is_some() || self.rung || gate::is_held();
         let program = self.program;
@@ -204,13 +209,18 @@ impl<'a> Agent<'a> {
                 if !self.memory.pace.allows() || !self.arm_next() {
                     break;
                 }
+                // A thread that has touched a page already must not wait for the other windows.
+                self.serve(|_| {});
+                if self.rung || self.ending.is_some() {
+                    break;
+                }
             }
         }
         self.settle();
     }
 
     /// Tells forking threads if nothing is armed after all.
-    fn settle(&self) {
+    pub(super) fn settle(&self) {
         if self.memory.tables.is_empty() {
             gate::quiet();
         }
@@ -254,9 +264,12 @@ impl<'a> Agent<'a> {
         let now = clock::monotonic().0;
         let began = sys::processor_time(self.program);
         let (until, look, used) = (now + LONGEST_WINDOW, now + pace.window_time, began + pace.window_time);
-        let order = Order { start, pages, huge, requested: false, now, until, look, used, began };
+        let purpose = Purpose::Sample;
+        let order = Order { start, pages, huge, purpose, now, until, look, used, began };
         if let Some(armed) = self.mechanism.arm(tables, self.link.shared(), order) {
             pace.opened(expected_pages(armed));
+            armed.arming = clock::monotonic().0 - now;
+            armed.ran = sys::processor_time(self.program).saturating_sub(began);
         }
         pace.lose(((clock::monotonic().0 - now) / ARMING_LOSS).min(MAX_ARMING_LOSS));
         true
@@ -277,7 +290,7 @@ impl<'a> Agent<'a> {
                 start,
                 pages,
                 huge: false,
-                requested: true,
+                purpose: Purpose::Request,
                 now,
                 until,
                 look: until,
@@ -286,9 +299,9 @@ impl<'a> Agent<'a> {
             };
             let huge = start & !((2 << 20) - 1);
             let whole = Order { start: huge, pages: 512, huge: true, ..order };
-            let opened = [order, whole]
-                .into_iter()
-                .find_map(|order| self.mechanism.arm(tables, shared, order).map(expected_pages));
+            let opened = [order, whole].into_iter().find_map(|order| {
+                self.mechanism.arm(tables, shared, order).map(|armed| expected_pages(armed))
+            });
             match opened {
                 Some(pages) => pace.opened(pages),
                 None => shared.add(Counter::Refused, pages),

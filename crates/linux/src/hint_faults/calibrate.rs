@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::agent::Agent;
 use super::gate;
-use super::mechanism::Order;
+use super::mechanism::{Order, Purpose};
 use crate::clock;
 use crate::sys::agent as sys;
 use crate::sys::companion::Companion;
@@ -58,14 +58,14 @@ impl Agent<'_> {
         }
         let (now, begin) = (clock::monotonic().0, Instant::now());
         let (until, look) = (u64::MAX, u64::MAX);
-        let (huge, requested, used, began) = (false, false, 0, 0);
-        let order = Order { start, pages: PAGES, huge, requested, now, until, look, used, began };
+        let (huge, purpose, used, began) = (false, Purpose::Sample, 0, 0);
+        let order = Order { start, pages: PAGES, huge, purpose, now, until, look, used, began };
         let armed = self.mechanism.arm(&mut self.memory.tables, self.link.shared(), order);
         let armed = armed.map(|window| u64::from(window.armed));
         if armed == Some(PAGES) {
             GO.store(true, SeqCst);
             while SPENT.load(SeqCst) == 0 && begin.elapsed() < PATIENCE && !gate::is_held() {
-                if !self.serve() {
+                if !self.serve(|_| {}) {
                     sys::wait([self.mechanism.userfault.raw()], Duration::from_millis(1));
                 }
             }
@@ -77,7 +77,7 @@ impl Agent<'_> {
     /// Moves all pages back, however long it takes.
     fn close_all(&mut self) {
         loop {
-            self.serve();
+            self.serve(|_| {});
             let now = clock::monotonic().0;
             let tables = &mut self.memory.tables;
             if self.mechanism.close(tables, self.link.shared(), (now, true), || 0, |_| {}) {

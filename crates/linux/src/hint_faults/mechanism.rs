@@ -36,9 +36,20 @@ pub(super) enum Event {
     Answered {
         requested: bool,
     },
+    /// A racer was touched: its page.
+    Raced(u64),
     Doorbell,
     /// The store itself was touched: the program locks all of its memory.
     Locked,
+}
+
+/// Why pages are armed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Purpose {
+    Sample,
+    /// A policy asked for them.
+    Request,
+    Race,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -46,7 +57,7 @@ pub(super) struct Order {
     pub(super) start: u64,
     pub(super) pages: u64,
     pub(super) huge: bool,
-    pub(super) requested: bool,
+    pub(super) purpose: Purpose,
     pub(super) now: u64,
     /// Monotonic nanoseconds, or the program's processor time `used`, at which to close it.
     pub(super) until: u64,
@@ -116,7 +127,7 @@ impl Mechanism {
         tables: &'a mut Tables,
         shared: &Shared,
         order: Order,
-    ) -> Option<&'a Window> {
+    ) -> Option<&'a mut Window> {
         let wanted = Range64::new(order.start, order.pages * PAGE);
         let mut runs = [Present::default(); RUNS];
         let (found, _) = self.presence.scan(wanted, &mut runs).ok()?;
@@ -125,14 +136,16 @@ impl Mechanism {
         if found == 0 || !runs[..found].iter().any(fits) || tables.is_quarantined(wanted, order.now) {
             return None;
         }
-        let at = tables.free_window(order.huge, order.requested)?;
+        let requested = order.purpose != Purpose::Sample;
+        let at = tables.free_window(order.huge, requested)?;
         if tables.is_used(wanted) {
             return None;
         }
         self.ensure_region(tables, wanted)?;
         let arming = gate::Arming::begin();
         let window = tables.begin(at, order.start, order.pages, self.store.slot(at));
-        (window.requested, window.since) = (order.requested, order.now);
+        (window.requested, window.races) = (requested, order.purpose == Purpose::Race);
+        window.since = order.now;
         (window.until, window.used, window.began) = (order.until, order.used, order.began);
         for run in runs[..found].iter().filter(|run| fits(run)) {
             if !self.arm_allowed(window, shared, run) {
@@ -147,7 +160,7 @@ impl Mechanism {
             tables.release(bounds);
             return None;
         }
-        if !order.requested {
+        if !requested {
             tables.look_by(order.now, order.look);
         }
         Some(tables.window(at))
@@ -275,11 +288,17 @@ impl Mechanism {
             return Event::None;
         }
         let requested = window.requested;
+        if window.races {
+            if !self.bring_back(window, shared, at) {
+                self.userfault.wake(page);
+            }
+            return Event::Raced(page.start);
+        }
         if window.told != at as u32 + 1 {
             let since = if requested {
                 now.saturating_sub(window.since)
             } else {
-                let exposed = window.exposed_by(now, used());
+                let exposed = window.exposed_by(now, used(), at);
                 window.exposed = exposed;
                 if window.is_huge() { 0 } else { exposed.max(1) }
             };
@@ -383,7 +402,7 @@ impl Mechanism {
             // Read before the pages are back: what nobody has touched until then.
             let untouched = window.armed_bits();
             if due && !window.requested && (!window.is_huge() || window.faults == 0) {
-                window.exposed = window.exposed_by(now, used());
+                window.exposed = window.exposed_by(now, used(), window.middle());
             }
             if !due || !self.put_back(window, shared) {
                 window.closing |= due;

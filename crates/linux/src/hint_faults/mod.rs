@@ -25,7 +25,8 @@
 //! colder. T is adapted so that 3 to 12 % of the armed pages fault ([`pace`]; with more than a quarter,
 //! windows are closed at once), which tells a hot tenth from the rest by a factor of 25 or more. To rank
 //! pages within it, each touch comes with the time that its page had been armed, and each window with its
-//! time and the pages that nobody touched ([`AccessSource::untouched`]). T is counted in the program's
+//! time and the pages that nobody touched ([`AccessSource::untouched`]). The hottest pages, which are touched
+//! before a clock can tell, are compared in races ([`race`]). T is counted in the program's
 //! processor time: a program that waits is not colder for it. Of a huge page (armed and back in whole) only
 //! the page that is touched first is known.
 //!
@@ -76,7 +77,7 @@
 //! # Parts
 //!
 //! [`agent`] is the loop; [`mechanism`] arms and disarms, with [`window`], [`store`] and [`mappings`];
-//! [`pass`] chooses; [`pace`] bounds; [`link`] and [`connection`] are the two ends of [`protocol`];
+//! [`pass`] chooses; [`race`] compares the hottest pages; [`pace`] bounds; [`link`] and [`connection`] are the two ends of [`protocol`];
 //! [`source`] is the engine's side.
 //!
 //! [`AccessSource::untouched`]: crate::source::AccessSource::untouched
@@ -96,6 +97,7 @@ mod pace;
 mod pass;
 mod presence;
 mod protocol;
+mod race;
 mod random;
 mod settings;
 mod source;

@@ -14,9 +14,11 @@ const WANTED_SHARE: (u64, u64) = (3, 12);
 const MAX_SHARE: u64 = 25;
 const LOOK: u64 = 1024;
 /// Part of the budget that is used, in hundredths: the rest covers costs that the estimate misses.
-const USED: u64 = 55;
+pub(super) const USED: u64 = 55;
 /// Longest answer in nanoseconds; longer ones are waits for a processor.
 const DEAREST: u64 = 60_000;
+/// Most nanoseconds that an account may owe before a race.
+const LENT: i64 = 500_000;
 const SECOND: u64 = 1_000_000_000;
 const MILLION: u64 = 1_000_000;
 
@@ -114,6 +116,11 @@ impl Pace {
     /// Returns whether windows that policies asked for may be armed: they do not count as sampling.
     pub(super) fn can_pay(&self) -> bool {
         self.program.balance > (self.expected() * self.fault_cost) as i64 && self.agent.balance > 0
+    }
+
+    /// Returns whether a race may be paid later: sampling, which waits for it, spends all that there is.
+    pub(super) fn can_lend(&self) -> bool {
+        self.program.balance > -LENT && self.agent.balance > -LENT
     }
 
     /// Returns whether the agent has used far more than it may.

@@ -9,13 +9,14 @@ use std::sync::atomic::{
     Ordering::{Acquire, Relaxed, Release},
 };
 
+pub(super) use crate::source::MAX_RACERS as RACERS;
 use crate::sys::plain::plain;
 
 /// Environment variable that names the engine's socket.
 pub const SOCKET_VARIABLE: &str = "ISOTHERM_SOCKET";
 /// Environment variable that makes an agent say in one line what it does.
 pub const VERBOSE_VARIABLE: &str = "ISOTHERM_VERBOSE";
-pub(super) const VERSION: u32 = 3;
+pub(super) const VERSION: u32 = 4;
 const MAGIC: u32 = 0x4953_4f54;
 
 pub(super) const RING: usize = 1 << 14;
@@ -133,13 +134,17 @@ pub(super) struct Shared {
     pub(super) ring_tail: Line,
     pub(super) queue_head: Line,
     pub(super) queue_tail: Line,
+    /// Engine: the number of its list of racers, twice, or one more while it is being written.
+    race: AtomicU64,
+    racers: [AtomicU64; RACERS],
     queue: [AtomicU64; QUEUE],
     ring: [[AtomicU64; 4]; RING],
 }
 
 plain!(Atomics for Shared {
     wanted, rate, program_budget, agent_budget, window, seed, armed_bound, state, beat, agent_cpu,
-    program_time, lost, counters, hidden, ring_head, ring_tail, queue_head, queue_tail, queue, ring,
+    program_time, lost, counters, hidden, ring_head, ring_tail, queue_head, queue_tail, race, racers, queue,
+    ring,
 });
 
 /// A number on a cache line of its own.
@@ -199,16 +204,28 @@ pub(super) struct Closed {
     pub(super) huge: bool,
 }
 
+/// Which of the engine's racers was touched first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Race {
+    /// Number of the engine's list.
+    pub(super) list: u32,
+    /// Places in it that were armed, a bit each.
+    pub(super) armed: u128,
+    pub(super) first: u8,
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Record {
     Fault(Fault),
     Closed(Closed),
+    Race(Race),
 }
 
 const STORE: u64 = 1;
 const REQUESTED: u64 = 2;
 const CLOSED: u64 = 4;
 const HUGE: u64 = 8;
+const RACE: u64 = 16;
 
 impl Record {
     fn encode(self) -> [u64; 4] {
@@ -220,6 +237,9 @@ impl Record {
             Self::Closed(Closed { start, untouched, exposed, huge }) => {
                 [untouched, start, exposed, flag(true, CLOSED) | flag(huge, HUGE)]
             }
+            Self::Race(Race { list, armed, first }) => {
+                [armed as u64, (armed >> 64) as u64, u64::from(list), u64::from(first) | flag(true, RACE)]
+            }
         }
     }
 
@@ -227,6 +247,10 @@ impl Record {
         let has = |flag: u64| last >> 32 & flag != 0;
         if has(CLOSED) {
             return Self::Closed(Closed { start: second, untouched: first, exposed: third, huge: has(HUGE) });
+        }
+        if has(RACE) {
+            let armed = u128::from(second) << 64 | u128::from(first);
+            return Self::Race(Race { list: third as u32, armed, first: last as u8 });
         }
         Self::Fault(Fault {
             time: first,
@@ -285,6 +309,24 @@ impl Shared {
     /// Removes the page of [`Self::asked`] from the queue. Called by the agent.
     pub(super) fn answered(&self) {
         self.queue_tail.0.fetch_add(1, Release);
+    }
+
+    /// Names the pages that are to race from now on. Called by the engine.
+    pub(super) fn set_racers(&self, list: u32, pages: &[u64]) {
+        self.race.store(u64::from(list) << 1 | 1, Release);
+        for (at, cell) in self.racers.iter().enumerate() {
+            cell.store(pages.get(at).copied().unwrap_or(0), Relaxed);
+        }
+        self.race.store(u64::from(list) << 1, Release);
+    }
+
+    /// Copies the racers, 0 behind the last, and returns their list's number; `None` while they change.
+    /// Called by the agent.
+    pub(super) fn racers(&self, pages: &mut [u64; RACERS]) -> Option<u32> {
+        let before = self.race.load(Acquire);
+        pages.iter_mut().zip(&self.racers).for_each(|(page, cell)| *page = cell.load(Acquire));
+        let settled = before & 1 == 0 && self.race.load(Acquire) == before;
+        settled.then_some((before >> 1) as u32)
     }
 
     pub(super) fn add(&self, counter: Counter, number: u64) {

@@ -9,12 +9,12 @@ use std::time::{Duration, Instant};
 use isotherm_core::{Bytes, Nanos, Operation, Sampling, SamplingRate, Signal, Signals};
 
 use super::connection::{Connection, Pending, Report};
-use super::protocol::{Closed, Counter, Fault, Record, SOCKET_VARIABLE, UNBOUNDED};
+use super::protocol::{self, Closed, Counter, Fault, Record, SOCKET_VARIABLE, UNBOUNDED};
 use super::settings::HintFaultOptions;
 use crate::LinuxError;
 use crate::process::folder::Folder;
 use crate::process::{Pid, socket};
-use crate::source::{Access, AccessSource, Cause, SourceStatistics, Untouched};
+use crate::source::{Access, AccessSource, Cause, Race, SourceStatistics, Untouched};
 use crate::sys::pages::PAGE;
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -74,6 +74,8 @@ pub struct HintFaultSource {
     delivered: u64,
     /// Windows closed since they were last asked for.
     closed: Vec<Untouched>,
+    /// Races run since they were last asked for.
+    races: Vec<Race>,
     past: Report,
 }
 
@@ -102,6 +104,7 @@ impl HintFaultSource {
             stores: true,
             delivered: 0,
             closed: Vec::new(),
+            races: Vec::new(),
             past: Report::default(),
         })
     }
@@ -235,6 +238,9 @@ impl AccessSource for HintFaultSource {
             connection.take(|record| match record {
                 Record::Fault(fault) => accesses.extend(access(process, fault, self.stores)),
                 Record::Closed(closed) => self.closed.push(untouched(process, closed)),
+                Record::Race(protocol::Race { list, armed, first }) => {
+                    self.races.push(Race { process, list, armed, first });
+                }
             });
             if ended {
                 self.past.add(&connection.report());
@@ -252,6 +258,16 @@ impl AccessSource for HintFaultSource {
 
     fn untouched(&mut self, windows: &mut Vec<Untouched>) {
         windows.append(&mut self.closed);
+    }
+
+    fn set_racers(&mut self, process: Pid, list: u32, addresses: &[u64]) {
+        if let Some(connection) = self.connections.get(&process) {
+            connection.set_racers(list, addresses);
+        }
+    }
+
+    fn races(&mut self, races: &mut Vec<Race>) {
+        races.append(&mut self.races);
     }
 
     /// Counts pages that cannot be armed ([`HintFaultStatistics::refused`]).

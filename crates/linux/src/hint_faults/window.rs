@@ -20,6 +20,8 @@ pub(super) struct Window {
     pub(super) armed_at_first: u32,
     pub(super) faults: u32,
     pub(super) requested: bool,
+    /// Whether it is a racer's: its touches are no samples.
+    pub(super) races: bool,
     /// Whether it must be closed now, whatever the time.
     pub(super) closing: bool,
     /// Whether the program or the kernel changed its mapping: its faults say nothing then.
@@ -35,6 +37,9 @@ pub(super) struct Window {
     /// The program's processor time when it was armed, and until its huge page was touched or it closed.
     pub(super) began: u64,
     pub(super) exposed: u64,
+    /// Nanoseconds that arming took, and for how long the program ran meanwhile.
+    pub(super) arming: u64,
+    pub(super) ran: u64,
     /// Monotonic nanoseconds at which it closes at the latest.
     pub(super) until: u64,
     /// Processor time of the program at which it closes earlier.
@@ -48,8 +53,8 @@ pub(super) struct Window {
 }
 
 plain!(Zeroed for Window {
-    pages, armed, armed_at_first, faults, requested, closing, disturbed, early, stale, told, since,
-    began, exposed, until, used, slot, bounds, bits, returned, homes,
+    pages, armed, armed_at_first, faults, requested, races, closing, disturbed, early, stale, told, since,
+    began, exposed, arming, ran, until, used, slot, bounds, bits, returned, homes,
 });
 
 /// Armed pages that are neighbours in the store and at home.
@@ -70,8 +75,9 @@ impl Window {
         (self.bits, self.returned) = ([0; LARGEST / 64], [0; LARGEST / 64]);
         (self.pages, self.slot) = (pages as u32, slot);
         (self.armed, self.armed_at_first, self.faults, self.told) = (0, 0, 0, 0);
-        (self.requested, self.closing, self.disturbed, self.stale) = (false, false, false, false);
-        (self.early, self.began, self.exposed) = (false, 0, 0);
+        (self.requested, self.races) = (false, false);
+        (self.closing, self.disturbed, self.stale) = (false, false, false);
+        (self.early, self.began, self.exposed, self.arming, self.ran) = (false, 0, 0, 0, 0);
         self.bounds = Range64::new(start, pages as u64 * PAGE);
     }
 
@@ -114,8 +120,19 @@ impl Window {
     /// Returns for how long it has been armed at a time `now` while the program ran: by the clock, or by the
     /// program's processor time where it had to wait. The kernel knows the latter of a running thread as of
     /// its last tick, so either may be too long, and the shorter is right.
-    pub(super) fn exposed_by(&self, now: u64, used: u64) -> u64 {
-        now.saturating_sub(self.since).min(used.saturating_sub(self.began))
+    ///
+    /// Pages are armed one after another, each with an interrupt of the program's processors, so the later ones
+    /// are for less time: `page` is the one meant.
+    pub(super) fn exposed_by(&self, now: u64, used: u64, page: usize) -> u64 {
+        let exposed = now.saturating_sub(self.since).min(used.saturating_sub(self.began));
+        let armed = if self.is_huge() { self.pages } else { page as u32 + 1 };
+        let before = self.arming * u64::from(armed) / u64::from(self.pages.max(1));
+        exposed.saturating_sub(before.min(self.ran))
+    }
+
+    /// Returns the page that is armed for the mean time.
+    pub(super) fn middle(&self) -> usize {
+        self.pages as usize / 2
     }
 
     /// Returns which of the first 64 pages are armed, a bit each.
@@ -220,6 +237,7 @@ mod tests {
             armed_at_first: 0,
             faults: 0,
             requested: false,
+            races: false,
             closing: false,
             disturbed: false,
             early: false,
@@ -228,6 +246,8 @@ mod tests {
             since: 0,
             began: 0,
             exposed: 0,
+            arming: 0,
+            ran: 0,
             until: 0,
             used: 0,
             slot: 0,
@@ -248,6 +268,17 @@ mod tests {
             runs.push((run.first, run.pages, run.home));
         }
         runs
+    }
+
+    #[test]
+    fn later_pages_are_armed_for_less_time_and_none_while_the_program_stood_still() {
+        let mut window = window(4);
+        (window.since, window.began, window.arming, window.ran) = (1000, 50, 400, 400);
+        let exposed = |window: &Window, page| window.exposed_by(2000, 1050, page);
+        assert_eq!([0, 1, 2, 3].map(|page| exposed(&window, page)), [900, 800, 700, 600]);
+        // A thread that touched the first page waited from then on.
+        window.ran = 150;
+        assert_eq!([0, 1, 2, 3].map(|page| exposed(&window, page)), [900, 850, 850, 850]);
     }
 
     #[test]

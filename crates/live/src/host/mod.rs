@@ -70,6 +70,8 @@ pub use tiered_memory::{AddressSpaces, PresentRun};
 const POLL: Nanos = Nanos(10 * Nanos::MILLISECOND.0);
 /// The same while sources deliver less than [`BUSY`] accesses per poll and the policy steps less often too.
 const QUIET_POLL: Nanos = Nanos(40 * Nanos::MILLISECOND.0);
+/// Time between two choices of the pages that race.
+const CHOICE: Nanos = Nanos::SECOND;
 /// Accesses of one poll that make the next one come soon.
 const BUSY: usize = 512;
 /// Mapped memory counts as unchanged if it changed by less than one part in this many.
@@ -102,6 +104,7 @@ pub struct LiveHost {
     recorder: Recorder,
     growth: Growth,
     next_poll: Nanos,
+    next_choice: Nanos,
     /// Time between the last poll and the next.
     between: Nanos,
     /// Time until which the policy's thread rests.
@@ -131,6 +134,7 @@ impl LiveHost {
             recorder: Recorder::new(options.inside.is_some()),
             growth: Growth::default(),
             next_poll: Nanos(0),
+            next_choice: Nanos(0),
             between: POLL,
             resume: Nanos(0),
             pause: None,
@@ -346,6 +350,7 @@ impl LiveHost {
         }
         // A policy that falls behind sees waiting accesses first; the source counts losses.
         let delivered = if self.feed.is_behind() { BUSY } else { self.feed.drain() };
+        self.choose_racers();
         // A policy that steps often gets new accesses at each step.
         let quiet = QUIET_POLL.min(self.feed.batch().1.max(POLL));
         self.between = if delivered < BUSY { quiet.min(self.between + self.between) } else { POLL };
@@ -354,6 +359,18 @@ impl LiveHost {
             self.pause = Some(Pause::Ended);
         }
         running
+    }
+
+    /// Names the pages that are to race to the sources, once a second.
+    fn choose_racers(&mut self) {
+        let now = self.recorder.now();
+        if now < self.next_choice {
+            return;
+        }
+        self.next_choice = now + CHOICE;
+        for (process, list, addresses) in self.recorder.tally.evidence.choose_racers(&self.memory) {
+            self.feed.sources.iter_mut().for_each(|source| source.set_racers(process, list, &addresses));
+        }
     }
 
     fn arm(&mut self, pages: &[PageId]) {

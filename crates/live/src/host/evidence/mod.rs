@@ -3,22 +3,26 @@
 //! | question | module |
 //! |---|---|
 //! | how often is a page accessed, where windows see only its first touch | `rates` |
+//! | and the hottest ones, which are touched sooner than windows can tell | `races` |
 //! | which samples are kept for the run's end | `log` |
 //! | how much memory takes a share of the accesses | `pages` |
 //! | what is a ratio of accesses, and how far would another run be from it | `ratio` |
 
 mod log;
 pub(crate) mod pages;
+mod races;
 mod rates;
 mod ratio;
 #[cfg(test)]
 mod tests;
 
+use std::collections::HashMap;
 use std::ops::Range;
 
 use isotherm_core::live_result::Estimate;
 use isotherm_core::{Nanos, PageId, PageSize, TierId};
-use isotherm_linux::source::{Access, Cause, Untouched};
+use isotherm_linux::process::Pid;
+use isotherm_linux::source::{Access, Cause, Race, Untouched};
 
 use super::tiered_memory::TieredMemory;
 use log::{Log, Seen};
@@ -98,33 +102,55 @@ impl Evidence {
         }
     }
 
+    pub(crate) fn raced(&mut self, race: &Race) {
+        self.rates.raced(race);
+    }
+
+    /// Returns the racers of each process: its list's number, and addresses.
+    pub(crate) fn choose_racers(&mut self, memory: &TieredMemory) -> Vec<(Pid, u32, Vec<u64>)> {
+        let numbers = &memory.numbers;
+        // A window's pages are of 4 KiB: those of a race must be too.
+        if numbers.pages_in_chunk() == 1 {
+            return Vec::new();
+        }
+        let chosen = self.rates.choose_racers(|page| Some(numbers.address(page)?.0));
+        let addresses =
+            |pages: &[PageId]| pages.iter().map(|&page| numbers.address(page).map_or(0, |at| at.1)).collect();
+        chosen.iter().map(|chosen| (chosen.process, chosen.list, addresses(&chosen.pages))).collect()
+    }
+
     /// Returns the accesses on each tier, as the samples kept stand for them.
-    pub(crate) fn hits(&self, tiers: usize) -> Vec<u64> {
+    pub(crate) fn hits(&self, tiers: usize, to: Nanos, memory: &TieredMemory) -> Vec<u64> {
         let mut hits = vec![0.0; tiers];
-        self.each(|tier, observation| hits[tier.index().min(tiers - 1)] += observation.weight);
+        self.each(memory, to, |tier, observation| hits[tier.index().min(tiers - 1)] += observation.weight);
         hits.into_iter().map(|hits| (hits * f64::from(self.log.every())).round() as u64).collect()
     }
 
     /// Estimates the mean over the accesses since `from` of a value of their tiers, from 0 to 1; `to` is now.
     /// `None` without samples.
-    pub(crate) fn mean(&self, values: &[f64], from: Nanos, to: Nanos) -> Option<Estimate> {
-        let ms = |time: Nanos| time.0 as f64 / Nanos::MILLISECOND.0 as f64;
+    pub(crate) fn mean(
+        &self,
+        values: &[f64],
+        (from, to): (Nanos, Nanos),
+        memory: &TieredMemory,
+    ) -> Option<Estimate> {
         let mut observations = Vec::new();
-        self.each(|tier, observation| {
+        self.each(memory, to, |tier, observation| {
             let Some(&value) = values.get(tier.index()) else { return };
-            if observation.time >= ms(from) {
-                observations.push(Observation { value, ..observation });
-            }
+            observations.extend(Observation { value, ..observation }.within(ms(from), ms(to)));
         });
         ratio::of_observations(&observations, ms(from), ms(to))
     }
 
     /// Returns the samples kept of each page, in the order of pages; `to` is now.
-    pub(crate) fn pages(&self, to: Nanos) -> Vec<PageSamples> {
+    pub(crate) fn pages(&self, to: Nanos, memory: &TieredMemory) -> Vec<PageSamples> {
         let mut samples = Vec::new();
         let every = f64::from(self.log.every());
-        let group = to.0 as f64 / Nanos::MILLISECOND.0 as f64 / GROUPS as f64;
-        self.each(|_, seen| samples.push((seen.page, seen.weight * every, (seen.time / group) as usize)));
+        let group = ms(to) / GROUPS as f64;
+        self.each(memory, to, |_, seen| {
+            let middle = (seen.span.0 + seen.span.1) / 2.0;
+            samples.push((seen.page, seen.weight * every, (middle / group) as usize));
+        });
         let mut order: Vec<usize> = (0..samples.len()).collect();
         order.sort_unstable_by_key(|&at| (samples[at].0, at));
         let mut pages: Vec<PageSamples> = Vec::new();
@@ -140,18 +166,37 @@ impl Evidence {
         pages
     }
 
-    fn each(&self, mut take: impl FnMut(TierId, Observation)) {
-        for seen in self.log.seen() {
+    /// Passes on the samples kept until now, `to`, from the last one back: the tier and the time that each
+    /// stands for.
+    ///
+    /// A sample of all accesses tells its own. A touch in a window stands for the page's accesses in the pass
+    /// of windows around it: until the touch the page was where the touch found it, and from then on where the
+    /// next touch finds it, or where it is now. Otherwise the first touch, after which a policy moves the
+    /// page, would stand for a whole pass.
+    fn each(&self, memory: &TieredMemory, to: Nanos, mut take: impl FnMut(TierId, Observation)) {
+        let half = ms(self.rates.pass(to)) / 2.0;
+        let mut next: HashMap<PageId, TierId> = HashMap::new();
+        for seen in self.log.seen().iter().rev() {
             let standing = self.standing(seen);
-            let weight = f64::from(seen.weight) * standing.accesses;
+            let time = f64::from(seen.milliseconds);
             let observation = Observation {
-                time: f64::from(seen.milliseconds),
+                span: (time, time),
+                part: 1.0,
                 page: seen.page.0,
-                weight,
+                weight: f64::from(seen.weight) * standing.accesses,
                 value: 0.0,
                 variance: standing.variance,
+                shared: standing.shared,
             };
-            take(seen.tier, observation);
+            if seen.window == 0.0 {
+                take(seen.tier, observation);
+                continue;
+            }
+            let then = next.insert(seen.page, seen.tier).or_else(|| memory.residency.tier_of(seen.page));
+            let spans = [(time - half, time), (time, time + half)];
+            for (span, tier) in spans.into_iter().zip([seen.tier, then.unwrap_or(seen.tier)]) {
+                take(tier, Observation { span, part: 0.5, weight: observation.weight / 2.0, ..observation });
+            }
         }
     }
 
@@ -164,4 +209,8 @@ impl Evidence {
     pub(crate) fn bytes(&self) -> usize {
         self.rates.bytes() + self.log.bytes()
     }
+}
+
+fn ms(time: Nanos) -> f64 {
+    time.0 as f64 / Nanos::MILLISECOND.0 as f64
 }

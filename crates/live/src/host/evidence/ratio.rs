@@ -20,13 +20,30 @@ const NORMAL: f64 = 1.96;
 /// A kept sample.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Observation {
-    pub(crate) time: f64,
+    /// The time for which it stands, the same twice for a moment.
+    pub(crate) span: (f64, f64),
+    /// Part of a sample that it is.
+    pub(crate) part: f64,
     pub(crate) page: u32,
     /// Accesses that it stands for.
     pub(crate) weight: f64,
     pub(crate) value: f64,
     /// Relative variance of the weight, the same for all samples of the page.
     pub(crate) variance: f64,
+    /// Relative variance that the weight shares with all others that have one.
+    pub(crate) shared: f64,
+}
+
+impl Observation {
+    /// Returns the part of it between two times, if any.
+    pub(super) fn within(self, from: f64, to: f64) -> Option<Self> {
+        let span = (self.span.0.max(from), self.span.1.min(to));
+        if self.span.0 == self.span.1 {
+            return (from <= span.0 && span.1 <= to).then_some(self);
+        }
+        let share = (span.1 - span.0) / (self.span.1 - self.span.0);
+        (share > 0.0).then(|| Self { span, part: self.part * share, weight: self.weight * share, ..self })
+    }
 }
 
 /// Accesses in a stretch of the run, and the sum of their values.
@@ -49,9 +66,15 @@ pub(super) fn of_observations(observations: &[Observation], from: f64, to: f64) 
     let length = ((to - from) / FINEST as f64).max(f64::MIN_POSITIVE);
     let mut squares = 0.0;
     for seen in observations {
-        let at = (((seen.time - from) / length) as usize).min(FINEST - 1);
-        blocks[at].add(Block { values: seen.weight * seen.value, accesses: seen.weight });
-        squares += seen.weight * seen.weight;
+        let place = |time: f64| ((time - from) / length).clamp(0.0, FINEST as f64);
+        let (start, end) = (place(seen.span.0), place(seen.span.1));
+        let (first, last) = ((start as usize).min(FINEST - 1), (end as usize).min(FINEST - 1));
+        for (at, block) in blocks.iter_mut().enumerate().take(last + 1).skip(first) {
+            let inside = end.min(at as f64 + 1.0) - start.max(at as f64);
+            let share = if end > start { inside / (end - start) } else { 1.0 };
+            block.add(Block { values: seen.weight * seen.value * share, accesses: seen.weight * share });
+        }
+        squares += seen.weight * seen.weight / seen.part;
     }
     let all = total(&blocks);
     let mean = (all.accesses > 0.0).then(|| all.values / all.accesses)?;
@@ -67,10 +90,13 @@ fn of_rates(observations: &[Observation], mean: f64) -> f64 {
         .map(|seen| (seen.page, seen.weight * (seen.value - mean), seen.variance))
         .collect();
     pages.sort_unstable_by_key(|&(page, ..)| page);
-    pages
+    let of_pages: f64 = pages
         .chunk_by(|one, next| one.0 == next.0)
         .map(|samples| samples.iter().map(|sample| sample.1).sum::<f64>().powi(2) * samples[0].2)
-        .sum()
+        .sum();
+    let shared = observations.iter().filter(|seen| seen.shared > 0.0);
+    let all: f64 = shared.map(|seen| seen.weight * (seen.value - mean) * seen.shared.sqrt()).sum();
+    of_pages + all * all
 }
 
 /// Estimates a ratio from the stretches of a run in order; values are from 0 to 1. `shared`: variance that

@@ -1,6 +1,8 @@
 //! The estimates against simulated windows: pages accessed at random, each at its rate.
 
 use isotherm_core::{Nanos, PageId};
+use isotherm_linux::process::Pid;
+use isotherm_linux::source::Race;
 
 use super::rates::Rates;
 use super::ratio::{Observation, of_observations};
@@ -53,9 +55,28 @@ impl World {
         fast.sum::<f64>() / self.rates.iter().sum::<f64>()
     }
 
-    /// Arms every page once in each of so many passes.
-    fn observe(&self, passes: usize, random: &mut Random) -> (Rates, Vec<Observation>) {
+    /// Arms every page once in each of so many passes; a touch is told `delay` nanoseconds late.
+    fn observe(&self, passes: usize, delay: f64, random: &mut Random) -> (Rates, Vec<Observation>) {
         let mut rates = Rates::default();
+        let seen = self.see(&mut rates, passes, delay, random);
+        let observation = |(time, page): (f64, usize)| {
+            let standing = rates.standing(PageId(page as u32), WINDOW);
+            Observation {
+                span: (time, time),
+                part: 1.0,
+                page: page as u32,
+                weight: standing.accesses,
+                value: f64::from(u8::from(self.fast[page])),
+                variance: standing.variance,
+                shared: standing.shared,
+            }
+        };
+        let observations = seen.into_iter().map(observation).collect();
+        (rates, observations)
+    }
+
+    /// Returns the time and page of each touch.
+    fn see(&self, rates: &mut Rates, passes: usize, delay: f64, random: &mut Random) -> Vec<(f64, usize)> {
         let mut seen = Vec::new();
         let windows = self.rates.len() / ARMED;
         for pass in 0..passes {
@@ -64,7 +85,7 @@ impl World {
                 for page in window * ARMED..(window + 1) * ARMED {
                     let first = -random.unit().ln() / self.rates[page];
                     if first < WINDOW {
-                        rates.touched(PageId(page as u32), first.max(1.0) as u32);
+                        rates.touched(PageId(page as u32), (first + delay).max(1.0) as u32);
                         seen.push((time, page));
                     } else {
                         rates.untouched(PageId(page as u32), Nanos(WINDOW as u64));
@@ -73,18 +94,7 @@ impl World {
                 rates.closed(Nanos(WINDOW as u64));
             }
         }
-        let observation = |(time, page): (f64, usize)| {
-            let standing = rates.standing(PageId(page as u32), WINDOW);
-            Observation {
-                time,
-                page: page as u32,
-                weight: standing.accesses,
-                value: f64::from(u8::from(self.fast[page])),
-                variance: standing.variance,
-            }
-        };
-        let observations = seen.into_iter().map(observation).collect();
-        (rates, observations)
+        seen
     }
 }
 
@@ -94,7 +104,7 @@ fn repeat(repetitions: u64, pages: usize, passes: usize, exponent: f64) -> (u64,
     for repetition in 0..repetitions {
         let random = &mut Random(repetition);
         let world = World::new(pages, exponent, random);
-        let (_, observations) = world.observe(passes, random);
+        let (_, observations) = world.observe(passes, 0.0, random);
         let found = of_observations(&observations, 0.0, passes as f64).expect("samples");
         let truth = world.truth();
         let fast: f64 = observations.iter().map(|seen| seen.value).sum();
@@ -113,6 +123,64 @@ fn intervals_contain_the_truth_in_nineteen_of_twenty_runs() {
     }
 }
 
+/// Runs races among the hottest pages, as the agent does: those armed are touched in proportion to their
+/// rates, the first of them too early to count.
+fn race(rates: &mut Rates, truth: &[f64], races: usize, random: &mut Random) {
+    let process = Pid(1);
+    for _ in 0..races {
+        let chosen = rates.choose_racers(|_| Some(process)).swap_remove(0);
+        let weights: Vec<f64> = chosen.pages.iter().map(|page| truth[page.index()]).collect();
+        let mut armed = (1u128 << weights.len()) - 1;
+        for lap in 0..17 {
+            let on = |at: usize| if armed >> at & 1 != 0 { weights[at] } else { 0.0 };
+            let mut left = random.unit() * (0..weights.len()).map(on).sum::<f64>();
+            let first = (0..weights.len()).position(|at| {
+                left -= on(at);
+                left < 0.0
+            });
+            let first = first.expect("one is touched") as u8;
+            if lap > 0 {
+                rates.raced(&Race { process, list: chosen.list, armed, first });
+            }
+            armed &= !(1 << first);
+        }
+    }
+}
+
+#[test]
+fn races_tell_pages_that_are_touched_sooner_than_a_window_can_tell() {
+    const DELAY: f64 = 25_000.0;
+    let mut errors = [0.0f64; 2];
+    for repetition in 0..20 {
+        let random = &mut Random(repetition);
+        // Up to one access in 2.6 microseconds, and a touch is told 25 microseconds late.
+        let world = World::new(4096, 0.99, random);
+        let (mut rates, mut raced) = (Rates::default(), Rates::default());
+        let share = |rates: &Rates| {
+            let accesses = |page: usize| rates.standing(PageId(page as u32), WINDOW).accesses;
+            let of = |page: &usize| accesses(*page) * (1.0 - (-world.rates[*page] * WINDOW).exp());
+            let hot: f64 = (0..world.rates.len())
+                .filter(|&page| world.rates[page] * DELAY > 1.0)
+                .map(|at| of(&at))
+                .sum();
+            hot / (0..world.rates.len()).map(|at| of(&at)).sum::<f64>()
+        };
+        let truth = {
+            let hot = world.rates.iter().filter(|&&rate| rate * DELAY > 1.0).sum::<f64>();
+            hot / world.rates.iter().sum::<f64>()
+        };
+        for _ in 0..8 {
+            world.see(&mut rates, 1, DELAY, random);
+            world.see(&mut raced, 1, DELAY, random);
+            race(&mut raced, &world.rates, 10, random);
+        }
+        for (error, rates) in errors.iter_mut().zip([&rates, &raced]) {
+            *error += (share(rates) - truth).abs() / 20.0;
+        }
+    }
+    assert!(errors[1] < 0.03 && errors[0] > 0.1, "{errors:.3?}");
+}
+
 #[test]
 fn touches_alone_hide_what_the_hottest_pages_take() {
     let (_, error, plain) = repeat(100, 2048, 10, 0.99);
@@ -124,7 +192,7 @@ fn a_rate_is_found_whether_windows_are_longer_or_shorter_than_the_time_between_a
     let random = &mut Random(5);
     for rate in [0.1, 1.0, 30.0] {
         let world = World { rates: vec![rate / WINDOW; ARMED], fast: vec![true; ARMED] };
-        let (rates, _) = world.observe(200, random);
+        let (rates, _) = world.observe(200, 0.0, random);
         let seen = 1.0 - f64::exp(-rate);
         for page in 0..ARMED as u32 {
             let found = rates.standing(PageId(page), WINDOW).accesses;
@@ -135,8 +203,15 @@ fn a_rate_is_found_whether_windows_are_longer_or_shorter_than_the_time_between_a
 
 #[test]
 fn few_samples_of_one_kind_are_no_certainty() {
-    let seen =
-        |at: u32| Observation { time: f64::from(at), page: at, weight: 1.0, value: 1.0, variance: 0.0 };
+    let seen = |at: u32| Observation {
+        span: (f64::from(at), f64::from(at)),
+        part: 1.0,
+        page: at,
+        weight: 1.0,
+        value: 1.0,
+        variance: 0.0,
+        shared: 0.0,
+    };
     let observations: Vec<Observation> = (0..32).map(seen).collect();
     let found = of_observations(&observations, 0.0, 32.0).expect("samples");
     assert!(found.value == 1.0 && found.low < 0.9, "{found:?}: 32 samples gave \"100.0 %\"");
@@ -149,7 +224,15 @@ fn a_placement_that_is_still_learned_widens_the_interval() {
     let run = |fast: &dyn Fn(u32) -> bool| {
         let seen = |at: u32| {
             let value = f64::from(u8::from(fast(at)));
-            Observation { time: f64::from(at), page: at % 997, weight: 1.0, value, variance: 0.0 }
+            Observation {
+                span: (f64::from(at), f64::from(at)),
+                part: 1.0,
+                page: at % 997,
+                weight: 1.0,
+                value,
+                variance: 0.0,
+                shared: 0.0,
+            }
         };
         let observations: Vec<Observation> = (0..20_000).map(seen).collect();
         let found = of_observations(&observations, 0.0, 20_000.0).expect("samples");
@@ -165,7 +248,15 @@ fn the_error_of_a_saturated_pages_rate_does_not_average_out() {
     let width = |variance| {
         let seen = |at: u32| {
             let page = at % 2;
-            Observation { time: f64::from(at), page, weight: 50.0, value: page.into(), variance }
+            Observation {
+                span: (f64::from(at), f64::from(at)),
+                part: 1.0,
+                page,
+                weight: 50.0,
+                value: page.into(),
+                variance,
+                shared: 0.0,
+            }
         };
         let observations: Vec<Observation> = (0..20_000).map(seen).collect();
         let found = of_observations(&observations, 0.0, 20_000.0).expect("samples");
@@ -183,7 +274,7 @@ proptest::proptest! {
         let observations: Vec<Observation> = seen
             .into_iter()
             .map(|(time, page, weight, value, variance)| Observation {
-                time, page, weight, value: value.into(), variance,
+                span: (time, time), part: 1.0, page, weight, value: value.into(), variance, shared: variance,
             })
             .collect();
         let found = of_observations(&observations, 0.0, 100.0).expect("samples");

@@ -12,7 +12,7 @@ use isotherm_core::{
 };
 use isotherm_linux::LinuxError;
 use isotherm_linux::process::Pid;
-use isotherm_linux::source::{Access, AccessSource, Cause, DeviceAnswer, Untouched};
+use isotherm_linux::source::{Access, AccessSource, Cause, DeviceAnswer, Race, Untouched};
 
 use super::options::Options;
 use super::signals::counter_origin;
@@ -45,6 +45,7 @@ pub(crate) struct Feed {
     taken: usize,
     /// Windows of the sources that have closed.
     closed: Vec<Untouched>,
+    races: Vec<Race>,
     /// Pages of the current block; `None` for memory that is not tiered.
     pages: Vec<Option<PageId>>,
     lost: u64,
@@ -73,6 +74,7 @@ impl Feed {
             waiting: Vec::new(),
             taken: 0,
             closed: Vec::new(),
+            races: Vec::new(),
             pages: Vec::with_capacity(BLOCK),
             lost: 0,
             counters: Counters {
@@ -154,12 +156,14 @@ impl Feed {
         waiting.drain(..std::mem::take(&mut self.taken));
         let before = waiting.len();
         let mut closed = std::mem::take(&mut self.closed);
+        let mut races = std::mem::take(&mut self.races);
         self.each(|source| {
             source.drain(&mut waiting)?;
             source.untouched(&mut closed);
+            source.races(&mut races);
             Ok(())
         });
-        self.closed = closed;
+        (self.closed, self.races) = (closed, races);
         let told: Vec<_> = self.sources.iter_mut().flat_map(|source| source.warnings()).collect();
         told.into_iter().for_each(|warning| self.warning(warning));
         self.waiting = waiting;
@@ -175,6 +179,7 @@ impl Feed {
         tally: &mut Tally,
     ) {
         self.closed.drain(..).for_each(|window| tally.evidence.untouched(&window, memory));
+        self.races.drain(..).for_each(|race| tally.evidence.raced(&race));
         let waiting = std::mem::take(&mut self.waiting);
         let mut pages = std::mem::take(&mut self.pages);
         loop {

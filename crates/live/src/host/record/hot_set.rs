@@ -20,7 +20,7 @@ const HOT_RANGES: usize = 10_000;
 
 pub(super) fn hot_set(tally: &Tally, memory: &TieredMemory, now: Nanos) -> HotSet {
     let heat = &tally.heat;
-    let samples = tally.evidence.pages(now);
+    let samples = tally.evidence.pages(now, memory);
     let mut fast_ranges = ranges(heat, memory, |_, tier| tier == TierId::FAST);
     let page_bytes = memory.page_size.bytes();
     fast_ranges.sort_by_key(|range| std::cmp::Reverse(range.accesses * page_bytes.0 / range.bytes.0));

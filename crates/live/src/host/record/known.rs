@@ -55,7 +55,7 @@ impl Recorder {
         let fast: Vec<f64> = (0..latencies.len()).map(|tier| f64::from(u8::from(tier == 0))).collect();
         let mean = |values: &[f64], from| match feed.measured {
             true => counted(&self.timeline, values, from),
-            false => self.tally.evidence.mean(values, from, now),
+            false => self.tally.evidence.mean(values, (from, now), memory),
         };
         let late = Nanos(now.0 / 2);
         let all = mean(&fast, Nanos(0));

@@ -119,7 +119,11 @@ impl Recorder {
         self.push(now, memory, counters, Vec::new());
         let sources: Vec<SourceUse> = feed.sources.iter().map(|source| source_use(source.as_ref())).collect();
         let known = self.known(memory, options, feed, now);
-        let hits = if feed.measured { hits(counters) } else { self.tally.evidence.hits(latencies.len()) };
+        let hits = if feed.measured {
+            hits(counters)
+        } else {
+            self.tally.evidence.hits(latencies.len(), now, memory)
+        };
         let cpu = self.cpu();
         let agents = sources.iter().map(|source| source.agent_cpu_ns).sum::<Nanos>();
         let stall = |tier: TierId| counters.tiers.get(tier.index()).map(|counted| counted.stall);
