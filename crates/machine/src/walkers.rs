@@ -1,5 +1,7 @@
 //! A core's page walkers: how many walks go on at once.
 
+use std::hint::select_unpredictable;
+
 /// One walker's last booking, and the idle time before it.
 ///
 /// Walks are booked in program order, but a walk whose address comes late must not keep the walker from an
@@ -25,19 +27,19 @@ impl Walkers {
         // Selects in place of branches, which would be mispredicted half of the time.
         let (mut first, mut begin, mut fits) = (0, u64::MAX, false);
         for (index, walker) in self.0.iter().enumerate() {
-            let idle = ready.max(walker.idle_from);
+            let (idle, behind) = (ready.max(walker.idle_from), ready.max(walker.end));
             let before = idle + duration <= walker.start;
-            let possible = if before { idle } else { ready.max(walker.end) };
+            let possible = select_unpredictable(before, idle, behind);
             let sooner = possible < begin;
-            first = if sooner { index } else { first };
-            fits = if sooner { before } else { fits };
+            first = select_unpredictable(sooner, index, first);
+            fits = select_unpredictable(sooner, before, fits);
             begin = possible.min(begin);
         }
         let end = begin + duration;
         let walker = &mut self.0[first];
-        walker.idle_from = if fits { end } else { walker.end };
-        walker.start = if fits { walker.start } else { begin };
-        walker.end = if fits { walker.end } else { end };
+        walker.idle_from = select_unpredictable(fits, end, walker.end);
+        walker.start = select_unpredictable(fits, walker.start, begin);
+        walker.end = select_unpredictable(fits, walker.end, end);
         end
     }
 }
