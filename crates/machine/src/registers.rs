@@ -2,26 +2,24 @@
 
 use crate::limits::MAX_REGISTERS;
 
-/// The times at which registers become free, in order, in a ring. A line takes the register that is free
-/// first and holds it for longer, so its place is near the end, where it is sought.
+/// The times at which registers become free, in order. A line takes the register that is free first and holds
+/// it for longer, so its place is near the end, where it is sought.
 #[derive(Debug, Clone)]
 pub(crate) struct Registers {
-    free: [u64; RING],
+    /// `count` words from `first` on; those before have left. At their end they move to the start.
+    times: [u64; MAX_WORDS],
+    words: usize,
     count: usize,
-    /// Of the ring's part in use, a power of two.
-    mask: usize,
-    /// Number of times that left the ring; the first `count` of those that follow are in it.
     first: usize,
 }
 
-/// More words than registers: a line is put in its place before the register that it takes leaves the ring.
-const RING: usize = 2 * MAX_REGISTERS;
+const MAX_WORDS: usize = 2 * MAX_REGISTERS;
 
 impl Registers {
     /// Creates `count` registers, at most [`MAX_REGISTERS`], all free.
     pub(crate) fn new(count: usize) -> Self {
         let count = count.min(MAX_REGISTERS);
-        Self { free: [0; RING], count, mask: (count + 1).next_power_of_two() - 1, first: 0 }
+        Self { times: [0; MAX_WORDS], words: 2 * count, count, first: 0 }
     }
 
     #[inline]
@@ -32,28 +30,23 @@ impl Registers {
     /// Returns when the first register is free.
     #[inline]
     pub(crate) fn earliest(&self) -> u64 {
-        self.free[self.place(self.first)]
+        self.times[self.first]
     }
 
     /// Takes that register until `time`, not before it is free. There must be one.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn take(&mut self, time: u64) {
-        let mut at = self.first + self.count;
-        self.first += 1;
-        loop {
-            let before = self.free[self.place(at - 1)];
-            if before <= time {
-                break;
-            }
-            self.free[self.place(at)] = before;
-            at -= 1;
+        if self.first + self.count == self.words {
+            self.times.copy_within(self.first..self.words, 0);
+            self.first = 0;
         }
-        self.free[self.place(at)] = time;
-    }
-
-    #[inline]
-    fn place(&self, number: usize) -> usize {
-        number & (self.mask % RING)
+        let mut place = self.first + self.count;
+        self.first += 1;
+        while self.times[place - 1] > time {
+            self.times[place] = self.times[place - 1];
+            place -= 1;
+        }
+        self.times[place] = time;
     }
 }
 
