@@ -49,9 +49,10 @@ const DIRECTORY_WAYS: u32 = 4;
 const NO_PAGE: u32 = u32::MAX;
 const WHOLE: u32 = 1 << 16;
 
-/// A set-associative array of entries by least recent use, whose size may be a fraction.
+/// A set-associative array of entries by least recent use, whose size may be a fraction. `GROUP` entries are
+/// compared at once: a set's, unless it has more ways.
 #[derive(Debug, Clone)]
-struct Level {
+struct Level<const GROUP: usize> {
     /// Sets one after another, each a ring of `ways` entries, filled up to whole groups.
     groups: Vec<[u32; GROUP]>,
     /// Place of the latest use in each set; towards higher places, uses are older.
@@ -64,10 +65,7 @@ struct Level {
     due: u32,
 }
 
-/// Entries that are compared at once.
-const GROUP: usize = 4;
-
-impl Level {
+impl<const GROUP: usize> Level<GROUP> {
     fn new(entries: f64, ways: u32, pages: usize) -> Self {
         // More entries than twice the pages are never used.
         let entries = entries.min(2.0 * pages.max(1) as f64);
@@ -102,12 +100,11 @@ impl Level {
     }
 
     /// Returns whether the page was there, and makes it the latest.
-    #[inline]
+    #[inline(always)]
     fn look_up(&mut self, page: u32) -> bool {
         let ways = self.ways;
         let (groups, latest) = self.set(page);
-        let alike = |group: &[u32; GROUP]| group.iter().fold(false, |there, &tag| there | (tag == page));
-        if groups.iter().fold(false, |there, group| there | alike(group)) {
+        if holds(groups, page) {
             return self.renew(page);
         }
         // It takes the place of the oldest, which is before the latest.
@@ -148,14 +145,22 @@ impl Level {
     }
 }
 
+/// Returns whether a page is among the entries, without a branch for each.
+#[inline]
+fn holds<const GROUP: usize>(groups: &[[u32; GROUP]], page: u32) -> bool {
+    let alike = |group: &[u32; GROUP]| group.iter().fold(0, |alike, &tag| alike | u32::from(tag == page));
+    let Some((first, rest)) = groups.split_first() else { return false };
+    rest.iter().fold(alike(first), |found, group| found | alike(group)) != 0
+}
+
 /// Translations that one thread's core holds.
 #[derive(Debug, Clone)]
 struct Tlb {
     last: u32,
     /// `None` where `last` is all that it holds.
-    first: Option<Level>,
-    second: Level,
-    directories: Level,
+    first: Option<Level<8>>,
+    second: Level<16>,
+    directories: Level<8>,
 }
 
 /// When each page-table line was last used, counted in lines that the last-level cache took in.
@@ -219,12 +224,12 @@ impl Translator {
             PageSize::Base => (profile.tlb.first_entries, profile.tlb.second_entries),
             PageSize::Huge => (profile.tlb.first_huge_entries, profile.tlb.second_huge_entries),
         };
-        let level = |entries: u32, ways: u32| Level::new(f64::from(entries) / scale, ways, pages);
+        let entries = |entries: u32| f64::from(entries) / scale;
         let tlb = Tlb {
             last: NO_PAGE,
-            first: Some(level(first, first_ways)).filter(|first| !first.is_one_entry()),
-            second: level(second, second_ways),
-            directories: level(profile.tlb.directory_entries, DIRECTORY_WAYS),
+            first: Some(Level::new(entries(first), first_ways, pages)).filter(|first| !first.is_one_entry()),
+            second: Level::new(entries(second), second_ways, pages),
+            directories: Level::new(entries(profile.tlb.directory_entries), DIRECTORY_WAYS, pages),
         };
         let CoreProfile { l2_size, l2_latency, .. } = profile.core;
         let lines = |bytes: u64| (bytes as f64 / LINE_BYTES as f64 / scale) as u64;
@@ -255,7 +260,7 @@ impl Translator {
 
     /// Translates an access of a thread. `streams` tells that it continues a stream within its page, and
     /// `memory` is the latency of the tier that holds the page tables.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn translate(&mut self, thread: u16, page: u32, streams: bool, memory: u64) -> Translation {
         self.taken += 1;
         let tlb = &mut self.tlbs[usize::from(thread)];
@@ -269,14 +274,15 @@ impl Translator {
         if tlb.second.look_up(page) {
             return Translation { latency: self.second_latency, ..Translation::default() };
         }
-        self.walk(thread, page, memory)
+        let directory_known = tlb.directories.look_up(page >> TABLE_SHIFT);
+        self.walk(thread, page, directory_known, memory)
     }
 
-    #[inline]
-    fn walk(&mut self, thread: u16, page: u32, memory: u64) -> Translation {
+    #[inline(always)]
+    fn walk(&mut self, thread: u16, page: u32, directory_known: bool, memory: u64) -> Translation {
         self.counts.walks += 1;
         let mut latency = self.second_latency;
-        if !self.tlbs[usize::from(thread)].directories.look_up(page >> TABLE_SHIFT) {
+        if !directory_known {
             let line = page as usize >> (TABLE_SHIFT + LINE_ENTRIES_SHIFT);
             let index = usize::from(thread) * self.upper_lines + line;
             latency += match self.upper.look_up(index, thread, self.taken, &self.caches) {
@@ -303,10 +309,8 @@ impl Translator {
     /// Drops a page's translation everywhere, as a shootdown does. With it go the cached directories.
     pub(crate) fn flush(&mut self, page: u32) {
         for tlb in &mut self.tlbs {
-            [tlb.first.as_mut(), Some(&mut tlb.second)]
-                .into_iter()
-                .flatten()
-                .for_each(|level| level.flush(page));
+            tlb.first.iter_mut().for_each(|first| first.flush(page));
+            tlb.second.flush(page);
             tlb.directories.flush_all();
             tlb.last = if tlb.last == page { NO_PAGE } else { tlb.last };
         }
@@ -315,7 +319,8 @@ impl Translator {
     /// Drops all translations.
     pub(crate) fn flush_all(&mut self) {
         for tlb in &mut self.tlbs {
-            [tlb.first.as_mut(), Some(&mut tlb.second)].into_iter().flatten().for_each(Level::flush_all);
+            tlb.first.iter_mut().for_each(Level::flush_all);
+            tlb.second.flush_all();
             tlb.directories.flush_all();
             tlb.last = NO_PAGE;
         }
@@ -336,7 +341,7 @@ mod tests {
             ways in 1u32..20,
             uses in prop::collection::vec((0u32..30, 0u32..8), 1..300),
         ) {
-            let mut level = Level::new(f64::from(ways), ways, 1000);
+            let mut level = Level::<8>::new(f64::from(ways), ways, 1000);
             // The latest first; a page dropped leaves its place empty.
             let mut naive = vec![NO_PAGE; ways as usize];
             for (page, dropped) in uses {
@@ -464,7 +469,7 @@ mod tests {
     fn a_level_holds_its_entries_and_fractions_of_one() {
         const PAGES: usize = 4000;
         for entries in [0.4, 1.0, 5.7, 64.0, 1536.0 / 7.0, 1536.0] {
-            let (mut level, mut page) = (Level::new(entries, 12, PAGES), random(PAGES));
+            let (mut level, mut page) = (Level::<16>::new(entries, 12, PAGES), random(PAGES));
             let hits = (0..2_000_000).filter(|_| level.look_up(page())).count();
             close(hits as f64 / 2e6, entries / PAGES as f64, 0.05);
         }
@@ -473,7 +478,7 @@ mod tests {
     /// Guards against a set without a way, which made a run at an extreme scale panic.
     #[test]
     fn a_level_of_less_than_any_share_of_an_entry_holds_nothing() {
-        let mut level = Level::new(1e-6, 12, 1);
+        let mut level = Level::<16>::new(1e-6, 12, 1);
         assert!((0..100).all(|_| !level.look_up(0)));
     }
 
