@@ -157,7 +157,7 @@ impl Cores {
     }
 
     /// Executes a thread up to its next miss, in a page that `tier` serves.
-    #[inline]
+    #[inline(always)]
     pub fn access(&mut self, thread: u16, request: Request, page: u32, tier: usize) -> Timing {
         let tables = &mut self.tiers[TABLES];
         let streams = request.triggers != Triggers::default();

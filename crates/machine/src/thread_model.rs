@@ -129,7 +129,8 @@ pub struct ThreadModel {
     position: u64,
     dispatch: u64,
     retire: u64,
-    left: Miss,
+    /// Position and retirement of the last miss that left the window.
+    left: (u64, u64),
 }
 
 impl ThreadModel {
@@ -150,7 +151,7 @@ impl ThreadModel {
             position: 0,
             dispatch: 0,
             retire: 0,
-            left: Miss::default(),
+            left: (0, 0),
         }
     }
 
@@ -189,8 +190,7 @@ impl ThreadModel {
             address + translation.latency
         };
         let mut issue = translated.max(self.registers.earliest());
-        let prefetched = self.prefetch(timing, request.triggers, issue, latency);
-        let start = prefetched.unwrap_or_else(|| self.miss(&mut issue, latency));
+        let (start, prefetched) = self.fetch(timing, request.triggers, &mut issue, latency);
         let complete = issue.max(start + latency);
         if complete > issue {
             self.registers.take(complete);
@@ -201,7 +201,6 @@ impl ThreadModel {
         self.misses[self.count % WINDOW] =
             Miss { position: self.position, issue, complete, retire: self.retire };
         self.count += 1;
-        let prefetched = prefetched.is_some();
         let wasted = request.lone && !prefetched && self.complete_pair(timing, issue, latency);
         let (mut busy, mut load_busy) = (0, 0);
         if !prefetched {
@@ -221,31 +220,28 @@ impl ThreadModel {
             .then(|| &self.misses[(self.count - distance) % WINDOW])
     }
 
-    /// Returns when the line that is requested at `issue` was prefetched; `None` if it was not yet.
+    /// Returns when the line is requested of memory, and whether a prefetch does it. Otherwise the access
+    /// does, at its `issue`, which waits for a register of the second-level cache.
     #[inline]
-    fn prefetch(&mut self, timing: &CoreTiming, by: Triggers, issue: u64, latency: u64) -> Option<u64> {
+    fn fetch(&mut self, timing: &CoreTiming, by: Triggers, issue: &mut u64, latency: u64) -> (u64, bool) {
+        if self.l2_registers.is_empty() {
+            return (*issue, false);
+        }
         let trigger = if by.stream == 0 && timing.pairs { by.pair } else { by.stream };
-        if trigger == 0 || self.l2_registers.is_empty() {
-            return None;
+        let free = self.l2_registers.earliest();
+        let prefetch = match self.back(trigger) {
+            Some(miss) => miss.issue.max(free),
+            None if trigger == 0 => u64::MAX,
+            // A trigger that is no longer remembered was long ago.
+            None => free,
+        };
+        let prefetched = prefetch < *issue;
+        if !prefetched {
+            *issue = (*issue).max(free);
         }
-        // A trigger that is no longer remembered was long ago.
-        let asked = self.back(trigger).map_or(0, |miss| miss.issue);
-        let start = asked.max(self.l2_registers.earliest());
-        if start >= issue {
-            return None;
-        }
+        let start = prefetch.min(*issue);
         self.l2_registers.take(start + latency);
-        Some(start)
-    }
-
-    /// Takes a shared register, if there is a prefetcher, for a line not prefetched. Returns its `issue`.
-    #[inline]
-    fn miss(&mut self, issue: &mut u64, latency: u64) -> u64 {
-        if !self.l2_registers.is_empty() {
-            *issue = (*issue).max(self.l2_registers.earliest());
-            self.l2_registers.take(*issue + latency);
-        }
-        *issue
+        (start, prefetched)
     }
 
     /// Brings the other line of a miss's pair, which nobody requests, if a spare register is free for it.
@@ -281,12 +277,13 @@ impl ThreadModel {
             && (self.misses[self.window_start % WINDOW].position <= oldest
                 || self.count - self.window_start == WINDOW)
         {
-            self.left = self.misses[self.window_start % WINDOW];
+            let Miss { position, retire, .. } = self.misses[self.window_start % WINDOW];
+            self.left = (position, retire);
             self.window_start += 1;
         }
-        let since_left = oldest.saturating_sub(self.left.position);
-        let room =
-            if self.left.position == 0 { 0 } else { self.left.retire + since_left * timing.instruction_ps };
+        let (position, retire) = self.left;
+        let since_left = oldest.saturating_sub(position);
+        let room = if position == 0 { 0 } else { retire + since_left * timing.instruction_ps };
         self.dispatch = (self.dispatch + elapsed).max(room);
         self.dispatch
     }
