@@ -36,23 +36,19 @@ impl Server {
 pub struct Tier {
     /// Latency of one access under the current load, in picoseconds.
     pub latency: u64,
-    /// Counts of misses and bytes; [`Self::snapshot`] adds the times.
-    pub counters: TierCounters,
-    /// Retirement stalls in picoseconds.
-    pub stall_ps: u64,
-    occupancy_ps: u64,
-    /// Time with a miss in flight, summed over threads, in picoseconds.
-    pub busy_ps: u64,
-    load_occupancy_ps: u64,
-    /// As `busy_ps`, among loads alone.
-    pub load_busy_ps: u64,
-    /// As `stall_ps`, for loads that missed.
-    pub load_stall_ps: u64,
-    /// Stall for loads whose prefetched lines were still in flight.
-    pub late_stall_ps: u64,
-    /// Accesses whose line had been prefetched, arrived or not.
-    prefetched_loads: u64,
-    prefetched_stores: u64,
+    /// Number of the accesses of each kind, and their retirement stalls in picoseconds.
+    accesses: [u64; KINDS],
+    stalls_ps: [u64; KINDS],
+    /// Time with a miss in flight, summed over threads, in picoseconds; the same among loads alone.
+    busy_ps: u64,
+    load_busy_ps: u64,
+    /// Lines read that no access asked for.
+    unasked: u64,
+    /// Bytes of page copies: read, written.
+    copies: (u64, u64),
+    /// Misses up to the last end of a block, and the sum of their latencies in picoseconds; for loads alone,
+    /// and for all.
+    settled: [(u64, u64); 2],
     idle_latency: f64,
     curves: Family,
     /// Bytes on the curves for each byte read, for each byte written: 1 unless the profile has bandwidths
@@ -71,6 +67,13 @@ pub struct Tier {
     /// Bytes of page copies since then.
     copied: (u64, u64),
 }
+
+/// Kinds of accesses: a load that missed, a store that missed, and the two with their line prefetched, in
+/// flight or not.
+const KINDS: usize = 4;
+const LOAD: usize = 0;
+const STORE: usize = 1;
+const PREFETCHED: usize = 2;
 
 /// Traffic on the curves, as moving sums over blocks.
 #[derive(Debug, Clone, Copy, Default)]
@@ -127,46 +130,69 @@ impl Tier {
     /// for a prefetched line, even in flight: it hits the second-level cache or one of its registers.
     #[inline]
     pub(crate) fn count(&mut self, store: bool, timing: Timing) {
-        self.counters.bytes_read.0 += LINE_BYTES;
-        self.counters.bytes_written.0 += u64::from(store) * LINE_BYTES;
-        self.stall_ps += timing.stall;
-        if timing.prefetched {
-            self.prefetched_loads += u64::from(!store);
-            self.prefetched_stores += u64::from(store);
-            self.late_stall_ps += if store { 0 } else { timing.stall };
-            return;
-        }
-        self.counters.load_misses += u64::from(!store);
-        self.counters.store_misses += u64::from(store);
-        self.occupancy_ps += self.latency;
+        let kind = usize::from(store) * STORE + usize::from(timing.prefetched) * PREFETCHED;
+        self.accesses[kind] += 1;
+        self.stalls_ps[kind] += timing.stall;
         self.busy_ps += timing.busy;
-        if !store {
-            self.load_stall_ps += timing.stall;
-            self.load_occupancy_ps += self.latency;
-            self.load_busy_ps += timing.load_busy;
-        }
+        self.load_busy_ps += timing.load_busy;
     }
 
     /// Returns the loads that this tier served, prefetched ones included.
     pub fn loads(&self) -> u64 {
-        self.counters.load_misses + self.prefetched_loads
+        self.accesses[LOAD] + self.accesses[LOAD + PREFETCHED]
     }
 
     /// Returns the stores that this tier served, prefetched ones included.
     pub fn stores(&self) -> u64 {
-        self.counters.store_misses + self.prefetched_stores
+        self.accesses[STORE] + self.accesses[STORE + PREFETCHED]
+    }
+
+    /// Returns the loads that missed, as a PMU counts them.
+    pub fn load_misses(&self) -> u64 {
+        self.accesses[LOAD]
+    }
+
+    /// Returns the retirement stalls of loads that missed, in picoseconds.
+    pub fn load_stall_ps(&self) -> u64 {
+        self.stalls_ps[LOAD]
+    }
+
+    /// Returns the retirement stalls of loads whose prefetched lines were in flight, in picoseconds.
+    pub fn late_stall_ps(&self) -> u64 {
+        self.stalls_ps[LOAD + PREFETCHED]
+    }
+
+    /// Returns the time with a load's miss in flight, summed over threads, in picoseconds.
+    pub fn load_busy_ps(&self) -> u64 {
+        self.load_busy_ps
     }
 
     /// Counts lines that no access asked for: prefetched and never used, or of page tables.
     #[inline]
     pub fn read_unasked(&mut self, lines: u64) {
-        self.counters.bytes_read.0 += lines * LINE_BYTES;
+        self.unasked += lines;
+    }
+
+    /// Returns the bytes read and written.
+    fn bytes(&self) -> (u64, u64) {
+        let read = (self.loads() + self.stores() + self.unasked) * LINE_BYTES + self.copies.0;
+        (read, self.stores() * LINE_BYTES + self.copies.1)
+    }
+
+    /// Returns the misses so far and the sum of their latencies: of loads alone, and of all.
+    fn occupancies(&self) -> [(u64, u64); 2] {
+        let misses = [self.accesses[LOAD], self.accesses[LOAD] + self.accesses[STORE]];
+        std::array::from_fn(|index| {
+            let (settled, occupancy) = self.settled[index];
+            (misses[index], occupancy + (misses[index] - settled) * self.latency)
+        })
     }
 
     /// Ends a block of `elapsed` program time, whose work began at `since` at the earliest, both in
     /// picoseconds: hands its bytes to the bandwidth servers and adapts the latency.
     pub(crate) fn settle(&mut self, since: u64, elapsed: u64) {
-        let bytes = (self.counters.bytes_read.0, self.counters.bytes_written.0);
+        let bytes = self.bytes();
+        self.settled = self.occupancies();
         let read = (bytes.0 - self.served.0) as f64 * self.scale.0;
         let written = (bytes.1 - self.served.1) as f64 * self.scale.1;
         self.served = bytes;
@@ -198,25 +224,30 @@ impl Tier {
 
     /// Returns the counters, with times in nanoseconds.
     pub fn snapshot(&self) -> TierCounters {
+        let (read, written) = self.bytes();
+        let [(load_misses, load_occupancy), (_, occupancy)] = self.occupancies();
         TierCounters {
-            stall: Nanos(self.stall_ps / 1000),
-            occupancy: self.occupancy_ps / 1000,
+            load_misses,
+            store_misses: self.accesses[STORE],
+            bytes_read: Bytes(read),
+            bytes_written: Bytes(written),
+            stall: Nanos(self.stalls_ps.iter().sum::<u64>() / 1000),
+            occupancy: occupancy / 1000,
             busy: self.busy_ps / 1000,
-            load_occupancy: self.load_occupancy_ps / 1000,
+            load_occupancy: load_occupancy / 1000,
             load_busy: self.load_busy_ps / 1000,
-            ..self.counters
         }
     }
 
     /// Counts a page copied from or to this tier.
     pub fn copy(&mut self, size: Bytes, written: bool) {
-        if written {
-            self.counters.bytes_written += size;
-            self.copied.1 += size.0;
+        let (total, since) = if written {
+            (&mut self.copies.1, &mut self.copied.1)
         } else {
-            self.counters.bytes_read += size;
-            self.copied.0 += size.0;
-        }
+            (&mut self.copies.0, &mut self.copied.0)
+        };
+        *total += size.0;
+        *since += size.0;
     }
 }
 
@@ -283,7 +314,7 @@ mod tests {
         let counters = tier.snapshot();
         assert_eq!((counters.load_misses, counters.store_misses, counters.occupancy), (1, 0, 100));
         assert_eq!((tier.loads(), tier.stores()), (2, 1));
-        assert_eq!((tier.stall_ps, tier.load_stall_ps, tier.late_stall_ps), (7, 0, 7));
+        assert_eq!((tier.load_stall_ps(), tier.late_stall_ps()), (0, 7));
         assert_eq!((counters.bytes_read.0, counters.bytes_written.0), (6 * LINE_BYTES, LINE_BYTES));
     }
 

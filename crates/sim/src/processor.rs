@@ -204,29 +204,21 @@ impl<'a, L: Locator> Processor<'a, L> {
         let store = access.store != 0;
         let timing = self.cores.access(access.thread, access.request(), access.page, tier);
         self.locator.stalled(access.page, store, timing.stall);
-        if let Some(devices) = &mut self.devices {
-            devices.pass(tier, access.page, store);
-        }
+        // Lines that the access prefetched and nobody uses are read all the same.
         let streamed = if self.cores.prefetches() { access.useless } else { 0 };
         let useless = streamed.saturating_add(timing.wasted.into());
-        if useless > 0 {
-            self.prefetched_in_vain(access, tier, useless);
+        self.cores.tiers[tier].read_unasked(useless.into());
+        if let Some(devices) = &mut self.devices {
+            devices.pass(tier, access.page, store);
+            (0..useless).for_each(|_| devices.pass(tier, access.page, false));
         }
         let event = self.sampler.event(tier);
         let countdown = &mut self.countdowns[usize::from(access.thread)][event];
         // A load event counts misses, a store event every store that retires.
-        let counts = if store { self.sampler.request().stores } else { !timing.prefetched };
+        let counts = if store { self.sampler.counts_stores() } else { !timing.prefetched };
         *countdown -= u64::from(counts);
         if counts && *countdown == 0 {
             self.take_sample(access, tier, event, timing.stall);
-        }
-    }
-
-    /// Charges the lines that the access prefetched and nobody uses: they are read all the same.
-    fn prefetched_in_vain(&mut self, access: &Access, tier: usize, lines: u8) {
-        self.cores.tiers[tier].read_unasked(lines.into());
-        if let Some(devices) = &mut self.devices {
-            (0..lines).for_each(|_| devices.pass(tier, access.page, false));
         }
     }
 
@@ -270,10 +262,10 @@ impl<'a, L: Locator> Processor<'a, L> {
     }
 
     fn event_counts(&self) -> [u64; MAX_TIERS] {
-        let stores = u64::from(self.sampler.request().stores);
+        let stores = u64::from(self.sampler.counts_stores());
         let mut counts = [0; MAX_TIERS];
         for (count, tier) in counts.iter_mut().zip(&self.cores.tiers) {
-            *count = tier.counters.load_misses + stores * tier.stores();
+            *count = tier.load_misses() + stores * tier.stores();
         }
         counts
     }

@@ -103,6 +103,12 @@ impl Sampler {
         self.request
     }
 
+    /// Returns whether the events count stores beside loads.
+    #[inline]
+    pub(crate) fn counts_stores(&self) -> bool {
+        self.request.stores
+    }
+
     /// Changes the request. perf starts a frequency at a period of 1 and adapts; this keeps the known rates.
     pub(crate) fn set(&mut self, request: Sampling, threads: usize) {
         self.request = request;

@@ -126,7 +126,7 @@ fn scores(replay: &Replay<'_>, objects: &Objects) -> Vec<f64> {
         }
         end = processor.now() + interval;
         let tier = processor.tier(TierId::FAST);
-        let now = (tier.load_stall_ps, tier.load_busy_ps);
+        let now = (tier.load_stall_ps(), tier.load_busy_ps());
         let all: u64 = processor.locator.loads.iter().sum();
         let profile = ProfileInterval {
             stall: (now.0 - before.0) as f64 / 1000.0,

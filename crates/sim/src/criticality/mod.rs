@@ -159,7 +159,7 @@ impl<'a> Criticality<'a> {
         }
         sum.misses = before.loads.misses;
         sum.stall = before.stall;
-        sum.late = Nanos(processor.tier(tier).late_stall_ps / 1000);
+        sum.late = Nanos(processor.tier(tier).late_stall_ps() / 1000);
         sum.parallelism = before.loads.parallelism(f64::INFINITY).unwrap_or(1.0);
         sum.latency = before.loads.occupancy as f64 / before.loads.misses.max(1) as f64;
         let found = processor.locator.loads.iter().zip(&processor.locator.stalls).enumerate();
@@ -209,7 +209,7 @@ impl Reading {
             busy: counters.load_busy,
         };
         let bytes = Bytes(counters.bytes_read.0 + counters.bytes_written.0);
-        Self { time, loads, stall: Nanos(tier.load_stall_ps / 1000), bytes }
+        Self { time, loads, stall: Nanos(tier.load_stall_ps() / 1000), bytes }
     }
 
     fn loads_until(&self, later: &Self) -> Window {
