@@ -3,6 +3,7 @@
 use crate::lru::{List, Lru, Pass};
 use crate::page_state::{ACCESSED, ARMED, KEPT, REFERENCED, SHADOWED, TIER_MASK, UNMAPPED};
 use crate::page_walk::EntriesRead;
+use crate::stream::Access;
 use crate::summary::FastRows;
 use isotherm_core::{Allocation, MoveStatus, PageId, Pages, TierId};
 use prefetch_index::prefetch_index;
@@ -20,6 +21,9 @@ pub(crate) trait Locator {
 
     /// Has the processor fetch what [`Self::serve`] will need.
     fn prefetch(&self, _page: u32) {}
+
+    /// Reads what [`Self::serve`] will need for pages that these accesses touch first.
+    fn approach(&self, _accesses: &[Access]) {}
 
     /// Handles the trap of an access to `page`. Returns whether the page was armed.
     fn trap(&mut self, _page: u32, _store: bool) -> bool {
@@ -290,6 +294,16 @@ impl Locator for PageTable {
     #[inline]
     fn prefetch(&self, page: u32) {
         prefetch_index(&self.state, page as usize);
+    }
+
+    fn approach(&self, accesses: &[Access]) {
+        let Reclaim::Lists(lru) = &self.reclaim else { return };
+        if self.used.iter().sum::<u64>() < self.state.len() as u64 {
+            let runs = accesses.chunk_by(|one, next| one.page == next.page).map(|run| run[0].page);
+            let fresh = |page: &u32| self.state[*page as usize] & TIER_MASK == UNMAPPED;
+            let fresh: Vec<PageId> = runs.filter(fresh).map(PageId).collect();
+            lru.approach(&fresh);
+        }
     }
 
     fn fast_rows(&self) -> Option<&FastRows> {

@@ -165,6 +165,7 @@ impl<'a, L: Locator> Processor<'a, L> {
         self.cores.begin_block();
         let before = self.event_counts();
         let stream = self.stream;
+        self.locator.approach(&stream.accesses[self.next..end]);
         for (index, access) in (self.next..end).zip(&stream.accesses[self.next..end]) {
             if let Some(Access { page, .. }) = stream.accesses.get(index + AHEAD) {
                 self.locator.prefetch(*page);

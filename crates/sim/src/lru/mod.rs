@@ -43,6 +43,11 @@ impl Lru {
         Self { lists: TaggedLists::new(pages), gib_per_page }
     }
 
+    /// Reads what [`Self::put`] needs of the pages.
+    pub(crate) fn approach(&self, pages: &[PageId]) {
+        self.lists.approach(pages);
+    }
+
     pub(crate) fn put(&mut self, page: PageId, tier: TierId, list: List) {
         self.lists.raise(page, index(tier, list));
     }
