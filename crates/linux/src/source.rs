@@ -121,7 +121,8 @@ pub trait AccessSource: Send {
     fn untouched(&mut self, _windows: &mut Vec<Untouched>) {}
 
     /// Names the pages of a process that are to race from now on, at most [`MAX_RACERS`] addresses: which of
-    /// them is touched next tells their rates where windows are too coarse. A source without races ignores it.
+    /// them is touched next tells their rates where windows are too coarse. A source without races ignores
+    /// it.
     fn set_racers(&mut self, _process: Pid, _list: u32, _addresses: &[u64]) {}
 
     /// Appends the races since the last call.

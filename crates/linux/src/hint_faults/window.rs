@@ -121,8 +121,8 @@ impl Window {
     /// program's processor time where it had to wait. The kernel knows the latter of a running thread as of
     /// its last tick, so either may be too long, and the shorter is right.
     ///
-    /// Pages are armed one after another, each with an interrupt of the program's processors, so the later ones
-    /// are for less time: `page` is the one meant.
+    /// Pages are armed one after another, each with an interrupt of the program's processors, so the later
+    /// ones are for less time: `page` is the one meant.
     pub(super) fn exposed_by(&self, now: u64, used: u64, page: usize) -> u64 {
         let exposed = now.saturating_sub(self.since).min(used.saturating_sub(self.began));
         let armed = if self.is_huge() { self.pages } else { page as u32 + 1 };

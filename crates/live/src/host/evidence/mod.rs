@@ -170,8 +170,8 @@ impl Evidence {
     /// stands for.
     ///
     /// A sample of all accesses tells its own. A touch in a window stands for the page's accesses in the pass
-    /// of windows around it: until the touch the page was where the touch found it, and from then on where the
-    /// next touch finds it, or where it is now. Otherwise the first touch, after which a policy moves the
+    /// of windows around it: until the touch the page was where the touch found it, and from then on where
+    /// the next touch finds it, or where it is now. Otherwise the first touch, after which a policy moves the
     /// page, would stand for a whole pass.
     fn each(&self, memory: &TieredMemory, to: Nanos, mut take: impl FnMut(TierId, Observation)) {
         let half = ms(self.rates.pass(to)) / 2.0;

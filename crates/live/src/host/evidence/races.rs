@@ -144,7 +144,8 @@ impl Races {
         self.races.push_back(race);
     }
 
-    /// Chooses the pages touched most often as the racers of each process; `timed` is a page's rate by windows.
+    /// Chooses the pages touched most often as the racers of each process; `timed` is a page's rate by
+    /// windows.
     pub(super) fn choose(
         &mut self,
         timed: impl Fn(PageId) -> f64,

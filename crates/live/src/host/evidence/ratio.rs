@@ -42,7 +42,7 @@ impl Observation {
             return (from <= span.0 && span.1 <= to).then_some(self);
         }
         let share = (span.1 - span.0) / (self.span.1 - self.span.0);
-        (share > 0.0).then(|| Self { span, part: self.part * share, weight: self.weight * share, ..self })
+        (share > 0.0).then_some(Self { span, part: self.part * share, weight: self.weight * share, ..self })
     }
 }
 
