@@ -265,6 +265,37 @@ fn a_touch_in_a_window_stands_for_all_accesses_that_it_hides() {
     assert!(low <= hits && hits <= high && high < 0.1, "{low} {high}");
 }
 
+/// Four slow pages are touched, then moved, then touched again: until midway between the touches they were slow.
+#[test]
+fn a_page_that_moves_after_its_touch_is_not_slow_for_the_whole_pass() {
+    let (mut host, world) = host(FastLimit::Bytes(Bytes(4 * 4096)), true, 8);
+    host.sample(sampling(SamplingRate::Period(1), 1000));
+    step(&mut host);
+    let touch = |host: &mut LiveHost| {
+        {
+            let mut world = world.lock().expect("lock");
+            world.accesses.extend((4..8).map(|page| access(page, Cause::Touched { exposed_ns: 500_000 })));
+            let exposed = Nanos(1_000_000);
+            world.windows.push(Untouched {
+                process: PROCESS,
+                start: BASE,
+                pages: 0b1111,
+                huge: false,
+                exposed,
+            });
+        }
+        step(host).0.samples.iter().map(|sample| sample.page).collect::<Vec<PageId>>()
+    };
+    let touched = touch(&mut host);
+    let to = |tier: u8| move |page: PageId| Move { page, to: TierId(tier) };
+    let others = touched.iter().map(|page| PageId(page.0 - 4));
+    let moves = others.map(to(1)).chain(touched.iter().copied().map(to(0))).collect();
+    host.carry_out(&Plan { moves, ..Plan::default() }, &mut Outcome::default());
+    touch(&mut host);
+    let hits: Vec<u64> = host.summary().tiers.iter().map(|tier| tier.hits).collect();
+    assert!(hits[1] > 0 && hits[0] == 3 * hits[1], "{hits:?}");
+}
+
 #[test]
 fn while_the_policy_does_not_sample_hits_are_still_counted_at_a_sixteenth_of_its_rate() {
     let (mut host, world) = host(FastLimit::Bytes(Bytes(4096)), true, 2);
