@@ -15,8 +15,10 @@
 //!     n_i: touches in windows, and e_i: time that page i was armed in windows until then, since it races;
 //!     both 0 where e_i / n_i is below LATE d
 //! all r times c, c = sum of n_i / sum of r_i (e_i - n_i d)
-//! d = mean over the hottest quarter of e / n - 1 / r
+//! d = mean over the hottest quarter of e / n - 1 / r; 0 where their mean is below APART medians
 //! ```
+//!
+//! Racers that are all alike tell no delay: any d would do, with rates to match.
 //!
 //! Times from before a page raced do not count: a page may race because it was touched soon by luck.
 
@@ -39,6 +41,8 @@ const RACES: usize = 4096;
 const FEWEST: usize = 32;
 /// Delays until a touch from which on the time tells a rate.
 const LATE: f64 = 3.0;
+/// The hottest racers' mean rate over the median from which on they are touched sooner than others by far.
+const APART: f64 = 4.0;
 /// Steps towards the fixed point at each choice of racers; they begin where the last ones ended.
 const STEPS: usize = 4;
 
@@ -249,10 +253,13 @@ impl Races {
             newest.racers.iter().map(|&place| self.racers[place as usize]).collect();
         hottest.retain(|racer| racer.touches > 0.0);
         hottest.sort_unstable_by(|one, other| other.rate.total_cmp(&one.rate));
+        let median = hottest.get(hottest.len() / 2).map_or(0.0, |racer| racer.rate);
         hottest.truncate(hottest.len().div_ceil(4));
+        let sum: f64 = hottest.iter().map(|racer| racer.rate).sum();
+        let apart = sum > APART * median * hottest.len() as f64;
         let touches: f64 = hottest.iter().map(|racer| racer.touches).sum();
         let over: f64 = hottest.iter().map(|racer| racer.armed - racer.touches / racer.rate).sum();
-        self.delay = if touches > 0.0 { (over / touches).max(0.0) } else { self.delay };
+        self.delay = if apart { (over / touches).max(0.0) } else { 0.0 };
     }
 
     /// Forgets pages, whose numbers may be used for others.

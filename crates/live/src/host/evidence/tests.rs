@@ -181,6 +181,25 @@ fn races_tell_pages_that_are_touched_sooner_than_a_window_can_tell() {
     assert!(errors[1] < 0.03 && errors[0] > 0.1, "{errors:.3?}");
 }
 
+/// Guards against a delay that grew, and rates with it, until all accesses seemed to go to the racers.
+#[test]
+fn racers_that_are_alike_are_no_hotter_than_the_others() {
+    const PAGES: usize = 450;
+    let random = &mut Random(3);
+    // Each page is touched every 90 microseconds.
+    let world = World::new(PAGES, 0.0, random);
+    let mut rates = Rates::default();
+    for _ in 0..30 {
+        world.see(&mut rates, 1, 25_000.0, random);
+        race(&mut rates, &world.rates, 5, random);
+    }
+    let accesses = |page: usize| rates.standing(PageId(page as u32), WINDOW).accesses;
+    let mut found: Vec<f64> = (0..PAGES).map(accesses).collect();
+    found.sort_unstable_by(f64::total_cmp);
+    let (middle, most) = (found[PAGES / 2], found[PAGES - 5]);
+    assert!(most < 2.5 * middle, "{middle} {most}");
+}
+
 #[test]
 fn touches_alone_hide_what_the_hottest_pages_take() {
     let (_, error, plain) = repeat(100, 2048, 10, 0.99);
