@@ -265,7 +265,7 @@ fn a_touch_in_a_window_stands_for_all_accesses_that_it_hides() {
     assert!(low <= hits && hits <= high && high < 0.1, "{low} {high}");
 }
 
-/// Four slow pages are touched, then moved, then touched again: until midway between the touches they were slow.
+/// Four slow pages are touched, then moved, then touched again: midway between the touches they turned fast.
 #[test]
 fn a_page_that_moves_after_its_touch_is_not_slow_for_the_whole_pass() {
     let (mut host, world) = host(FastLimit::Bytes(Bytes(4 * 4096)), true, 8);

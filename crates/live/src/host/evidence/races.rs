@@ -42,7 +42,7 @@ const FEWEST: usize = 32;
 /// Delays until a touch from which on the time tells a rate.
 const LATE: f64 = 3.0;
 /// The hottest racers' mean rate over the median from which on they are touched sooner than others by far.
-const APART: f64 = 4.0;
+const APART: f64 = 2.5;
 /// Steps towards the fixed point at each choice of racers; they begin where the last ones ended.
 const STEPS: usize = 4;
 
