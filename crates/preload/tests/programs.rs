@@ -205,9 +205,8 @@ fn counts(report: &str, accesses: &[Access]) -> (Vec<u64>, HashMap<u64, u32>) {
     (hot.collect(), counts)
 }
 
-/// A tenth of 32 MiB gets nine tenths of the accesses; its pages are told from the others.
-#[test]
-fn planted_hot_pages_are_found() {
+/// Starts a program of whose 32 MiB a tenth gets nine tenths of the accesses; returns it with its report.
+fn planted() -> Option<(Run, String)> {
     let folder = tempfile::tempdir().expect("a directory");
     let report = folder.path().join("report");
     let file = report.to_str().expect("a name");
@@ -216,11 +215,17 @@ fn planted_hot_pages_are_found() {
     assert!(run.drain_until(|run| run.refusal().is_some() || report.exists()));
     if let Some(reason) = run.refusal() {
         println!("skipped: {reason}");
-        return;
+        return None;
     }
+    Some((run, std::fs::read_to_string(&report).expect("a report")))
+}
+
+/// Hot pages are told from the others.
+#[test]
+fn planted_hot_pages_are_found() {
+    let Some((mut run, text)) = planted() else { return };
     // Samples from the program's start are no sign of heat.
     run.accesses.clear();
-    let text = std::fs::read_to_string(&report).expect("a report");
     let mut best = 0.0;
     // A busy machine lets the program do little, and few samples tell little: then it runs longer.
     for _ in 0..2 {
@@ -243,17 +248,7 @@ fn planted_hot_pages_are_found() {
 #[test]
 fn hot_pages_win_races() {
     const EACH: usize = 10;
-    let folder = tempfile::tempdir().expect("a directory");
-    let report = folder.path().join("report");
-    let file = report.to_str().expect("a name");
-    let arguments = ["planted", "--size", "32M", "--seconds", "600", "--report", file];
-    let mut run = Run::new(&example("planted-target"), &arguments, HintFaultOptions::default(), ANY);
-    assert!(run.drain_until(|run| run.refusal().is_some() || report.exists()));
-    if let Some(reason) = run.refusal() {
-        println!("skipped: {reason}");
-        return;
-    }
-    let text = std::fs::read_to_string(&report).expect("a report");
+    let Some((mut run, text)) = planted() else { return };
     let (hot, _) = counts(&text, &[]);
     let start = u64::from_str_radix(text.split(' ').nth(1).expect("a range"), 16).expect("an address");
     let cold = (0..8192).filter(|page| hot.binary_search(page).is_err());

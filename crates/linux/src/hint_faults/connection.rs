@@ -143,7 +143,6 @@ impl Connection {
     /// Names the pages that are to race.
     pub(super) fn set_racers(&self, list: u32, pages: &[u64]) {
         self.shared.set_racers(list, pages);
-        nudge(self.socket.as_raw_fd());
     }
 
     fn pass_on(&mut self) {

@@ -69,7 +69,7 @@ impl Agent<'_> {
         if count < 2 || requested || !gate::begin() {
             return self.settle();
         }
-        let cpu = clock::thread_cpu().0;
+        let (began, cpu) = (clock::monotonic().0, clock::thread_cpu().0);
         let pages = self.memory.race.pages;
         let place = |page: u64| pages[..count].iter().position(|racer| *racer == page);
         let mut armed = self.arm_racers(&pages[..count]);
@@ -98,10 +98,11 @@ impl Agent<'_> {
         self.memory.tables.each_open(|window| window.closing |= window.races);
         self.close(clock::monotonic().0);
         let end = clock::monotonic().0;
-        self.memory.pace.lose(end - now);
+        self.memory.pace.lose(end - began);
         let pause =
             |cost: u64, budget: u64| cost.saturating_mul(SHARE * MILLION) / (budget * USED / 100).max(1);
-        let pause = pause(end - now, allowed.program).max(pause(clock::thread_cpu().0 - cpu, allowed.agent));
+        let pause =
+            pause(end - began, allowed.program).max(pause(clock::thread_cpu().0 - cpu, allowed.agent));
         self.memory.race.next = end + pause.clamp(PAUSES.0, PAUSES.1);
     }
 

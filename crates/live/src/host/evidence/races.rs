@@ -22,12 +22,14 @@
 //!
 //! Times from before a page raced do not count: a page may race because it was touched soon by luck.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::ops::Range;
 
 use isotherm_core::{Nanos, PageId};
 use isotherm_linux::process::Pid;
 use isotherm_linux::source::{MAX_RACERS, Race};
+
+use super::rates::Page;
 
 /// Nanoseconds to the first touch of a page that may race: windows time those of slower ones well.
 const SOON: u32 = 1_000_000;
@@ -51,9 +53,8 @@ struct Racer {
     page: PageId,
     /// Touches per nanosecond.
     rate: f64,
-    /// Touches in windows, and nanoseconds armed there until then.
-    touches: f64,
-    armed: f64,
+    /// Its windows since it races.
+    windows: Page,
     won: f64,
     offered: f64,
     /// Touches that tell a rate.
@@ -78,7 +79,7 @@ pub(super) struct Races {
     races: VecDeque<Race>,
     /// Pages touched soon since the last choice.
     soon: Vec<PageId>,
-    /// Nanoseconds of a touch that are none of the page's.
+    /// Nanoseconds from a touch until the agent knows of it, and other time that every touch has.
     delay: f64,
     /// Relative variance of the factor that all rates share; 0 while it is not known.
     shared: f64,
@@ -108,22 +109,22 @@ impl Races {
         if armed_ns < SOON && self.soon.len() < WAITING {
             self.soon.push(page);
         }
-        self.armed(page, 1.0, f64::from(armed_ns));
+        self.in_window(page, true, armed_ns as f32);
     }
 
     pub(super) fn untouched(&mut self, page: PageId, armed: Nanos) {
-        self.armed(page, 0.0, armed.0 as f64);
+        self.in_window(page, false, armed.0 as f32);
     }
 
-    fn armed(&mut self, page: PageId, touches: f64, time: f64) {
+    fn in_window(&mut self, page: PageId, touched: bool, armed_ns: f32) {
         if let Some(&place) = self.places.get(&page) {
-            let racer = &mut self.racers[place as usize];
-            racer.touches += touches;
-            racer.armed += time;
+            let windows = &mut self.racers[place as usize].windows;
+            windows.count(touched);
+            windows.expose(armed_ns);
         }
     }
 
-    /// Returns the nanoseconds of a touch that are none of the page's.
+    /// Returns the nanoseconds that every touch has beside the page's own time.
     pub(super) fn delay(&self) -> f64 {
         self.delay
     }
@@ -139,7 +140,8 @@ impl Races {
 
     pub(super) fn add(&mut self, race: Race) {
         let Some(list) = list_of(&self.lists, &race) else { return };
-        if usize::from(race.first) >= list.racers.len() {
+        // The agent lives in the program: its numbers may be anything.
+        if usize::from(race.first) >= list.racers.len() || race.armed >> race.first & 1 == 0 {
             return;
         }
         if self.races.len() == RACES {
@@ -165,19 +167,25 @@ impl Races {
             pages.into_iter().filter_map(|page| Some((process_of(page)?, rate(page), page))).collect();
         found.retain(|found| found.1 > 1.0 / f64::from(SOON));
         found.sort_unstable_by(|one, other| one.0.cmp(&other.0).then(other.1.total_cmp(&one.1)));
+        // A process does not go on with racers that are gone.
+        let idle = |process: &Pid| found.iter().all(|found| found.0 != *process);
+        let idle: BTreeSet<Pid> = self.lists.iter().map(|list| list.process).filter(idle).collect();
         if self.racers.len() > PAGES {
             self.forget_all();
         }
-        found.chunk_by(|one, other| one.0 == other.0).map(|racers| self.enter(racers)).collect()
+        let racing = found.chunk_by(|one, other| one.0 == other.0).map(|racers| (racers[0].0, racers));
+        racing
+            .chain(idle.into_iter().map(|process| (process, &[][..])))
+            .map(|(process, racers)| self.enter(process, racers))
+            .collect()
     }
 
     /// Makes pages of a process, the hottest first, its racers.
-    fn enter(&mut self, pages: &[(Pid, f64, PageId)]) -> Chosen {
+    fn enter(&mut self, process: Pid, pages: &[(Pid, f64, PageId)]) -> Chosen {
         let pages = &pages[..pages.len().min(MAX_RACERS)];
         let mut racers: Vec<u32> = pages.iter().map(|&(_, rate, page)| self.keep(page, rate)).collect();
         // In an order of their own: the same racers are the same list.
         racers.sort_unstable();
-        let process = pages[0].0;
         let before = self.lists.iter().rev().find(|list| list.process == process);
         let list = match before.filter(|before| before.racers == racers) {
             Some(before) => before.number,
@@ -198,8 +206,8 @@ impl Races {
     /// Returns a page's place; a new one begins at its rate by windows.
     fn keep(&mut self, page: PageId, rate: f64) -> u32 {
         *self.places.entry(page).or_insert_with(|| {
-            let (touches, armed, won, offered, timed) = (0.0, 0.0, 0.0, 0.0, 0.0);
-            self.racers.push(Racer { page, rate, touches, armed, won, offered, timed });
+            let (windows, won, offered, timed) = (Page::default(), 0.0, 0.0, 0.0);
+            self.racers.push(Racer { page, rate, windows, won, offered, timed });
             self.racers.len() as u32 - 1
         })
     }
@@ -214,9 +222,10 @@ impl Races {
             let delay = self.delay;
             let (mut touches, mut expected) = (0.0, 0.0);
             for racer in &mut self.racers {
-                let late = racer.armed > LATE * delay * racer.touches;
-                racer.timed = if late { racer.touches } else { 0.0 };
-                let time = if late { racer.armed - racer.touches * delay } else { 0.0 };
+                let (seen, armed) = (racer.windows.touches(), racer.windows.nanoseconds());
+                let late = armed > LATE * delay * seen;
+                racer.timed = if late { seen } else { 0.0 };
+                let time = if late { armed - seen * delay } else { 0.0 };
                 if racer.won + racer.timed > 0.0 {
                     racer.rate = (racer.won + racer.timed) / (racer.offered + time);
                     touches += racer.timed;
@@ -251,14 +260,15 @@ impl Races {
         let Some(newest) = self.lists.back() else { return };
         let mut hottest: Vec<Racer> =
             newest.racers.iter().map(|&place| self.racers[place as usize]).collect();
-        hottest.retain(|racer| racer.touches > 0.0);
+        hottest.retain(|racer| racer.windows.touches() > 0.0);
         hottest.sort_unstable_by(|one, other| other.rate.total_cmp(&one.rate));
         let median = hottest.get(hottest.len() / 2).map_or(0.0, |racer| racer.rate);
         hottest.truncate(hottest.len().div_ceil(4));
         let sum: f64 = hottest.iter().map(|racer| racer.rate).sum();
         let apart = sum > APART * median * hottest.len() as f64;
-        let touches: f64 = hottest.iter().map(|racer| racer.touches).sum();
-        let over: f64 = hottest.iter().map(|racer| racer.armed - racer.touches / racer.rate).sum();
+        let touches: f64 = hottest.iter().map(|racer| racer.windows.touches()).sum();
+        let late = |racer: &Racer| racer.windows.nanoseconds() - racer.windows.touches() / racer.rate;
+        let over: f64 = hottest.iter().map(late).sum();
         self.delay = if apart { (over / touches).max(0.0) } else { 0.0 };
     }
 

@@ -29,7 +29,7 @@ const RECENT: f64 = 1.0 / 256.0;
 const LEAST: f32 = 100.0;
 
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-struct Page {
+pub(super) struct Page {
     /// Windows with a touch and without.
     touched: u16,
     untouched: u16,
@@ -38,7 +38,7 @@ struct Page {
 }
 
 impl Page {
-    fn count(&mut self, touched: bool) {
+    pub(super) fn count(&mut self, touched: bool) {
         if self.touched >= FULL || self.untouched == u16::MAX {
             (self.touched, self.untouched) = (self.touched / 2, self.untouched / 2);
             self.exposed /= 2.0;
@@ -46,7 +46,7 @@ impl Page {
         *(if touched { &mut self.touched } else { &mut self.untouched }) += 1;
     }
 
-    fn expose(&mut self, nanoseconds: f32) {
+    pub(super) fn expose(&mut self, nanoseconds: f32) {
         self.exposed += nanoseconds.max(LEAST);
     }
 
@@ -61,12 +61,12 @@ impl Page {
         (self.touched, self.untouched) == (0, 0)
     }
 
-    fn touches(self) -> f64 {
+    pub(super) fn touches(self) -> f64 {
         f64::from(self.touched)
     }
 
     /// Returns nanoseconds without a touch.
-    fn nanoseconds(self) -> f64 {
+    pub(super) fn nanoseconds(self) -> f64 {
         f64::from(self.exposed)
     }
 }

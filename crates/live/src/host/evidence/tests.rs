@@ -201,6 +201,29 @@ fn racers_that_are_alike_are_no_hotter_than_the_others() {
 }
 
 #[test]
+fn racers_that_are_gone_race_no_more_and_a_race_names_an_armed_page() {
+    let random = &mut Random(1);
+    let world = World::new(512, 0.99, random);
+    let mut rates = Rates::default();
+    world.see(&mut rates, 1, 0.0, random);
+    let process = Pid(1);
+    let list = rates.choose_racers(|_| Some(process)).swap_remove(0).list;
+    for _ in 0..100 {
+        rates.raced(&Race { process, list, armed: 0b110, first: 0 });
+        rates.raced(&Race { process, list, armed: u128::MAX, first: 200 });
+    }
+    let racers = rates.choose_racers(|_| Some(process)).swap_remove(0);
+    assert_eq!(racers.list, list, "the same racers are the same list");
+    world.see(&mut rates, 2, 0.0, random);
+    rates.choose_racers(|_| Some(process));
+    let standing = rates.standing(racers.pages[0], WINDOW);
+    assert_eq!(standing.shared, 0.0, "no race was valid: {standing:?}");
+    rates.forget(0..512, 0);
+    let left = rates.choose_racers(|_| Some(process));
+    assert!(left.len() == 1 && left[0].pages.is_empty() && left[0].list != list, "{left:?}");
+}
+
+#[test]
 fn touches_alone_hide_what_the_hottest_pages_take() {
     let (_, error, plain) = repeat(100, 2048, 10, 0.99);
     assert!(error < 0.03 && plain > 3.0 * error, "{error:.3} {plain:.3}");
