@@ -79,6 +79,7 @@ def run(options, number):
         command += ["--overhead", options.overhead] if options.overhead else []
         command += ["--source", options.source] if options.source else []
         command += ["--", options.target, "server", "--size", options.size, "--seconds", str(options.seconds)]
+        command += ["--idle", options.idle] if options.idle else []
         command += ["--counts", counts, "--report", report, "--pause", str(options.pause)]
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
         try:
@@ -141,6 +142,7 @@ def main():
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--size", default="128M")
     parser.add_argument("--fast", default="64M")
+    parser.add_argument("--idle", help="memory of the server that it never reads")
     parser.add_argument("--pause", type=int, default=0, help="of the server before each request, in microseconds")
     parser.add_argument("--policy", default="hybridtier")
     parser.add_argument("--overhead", help="isotherm's budget, in place of its default")

@@ -53,6 +53,21 @@ pub struct Untouched {
     pub exposed: Nanos,
 }
 
+/// What a scan of accessed bits found of a mapping ([`AccessSource::mappings`]).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ScannedMapping {
+    pub process: Pid,
+    pub range: Range<u64>,
+    /// Present pages of 4 KiB, and those of them that were accessed since the last scan.
+    pub present: u64,
+    pub referenced: u64,
+    /// Processor time of the program since the last scan.
+    pub exposed: Nanos,
+}
+
+/// Settled memory is in one of so many passes of windows ([`AccessSource::set_settled`]).
+pub const SETTLED_EVERY: u32 = 4;
+
 /// Most pages of a race.
 pub const MAX_RACERS: usize = 96;
 
@@ -124,6 +139,13 @@ pub trait AccessSource: Send {
     /// them is touched next tells their rates where windows are too coarse. A source without races ignores
     /// it.
     fn set_racers(&mut self, _process: Pid, _list: u32, _addresses: &[u64]) {}
+
+    /// Names memory of a process whose tier is beyond doubt, by ranges in order: it is armed in one of
+    /// [`SETTLED_EVERY`] passes only, with weights to match, so that windows are spent on the rest.
+    fn set_settled(&mut self, _process: Pid, _ranges: &[Range<u64>]) {}
+
+    /// Appends the mappings of the scans since the last call.
+    fn mappings(&mut self, _mappings: &mut Vec<ScannedMapping>) {}
 
     /// Appends the races since the last call.
     fn races(&mut self, _races: &mut Vec<Race>) {}

@@ -1,5 +1,6 @@
 //! The live host with scripted sources and processes: real policies, shadow and real tiers.
 
+use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
 use isotherm_core::{
@@ -9,7 +10,9 @@ use isotherm_core::{
 use isotherm_linux::LinuxError;
 use isotherm_linux::clock;
 use isotherm_linux::process::Pid;
-use isotherm_linux::source::{Access, AccessSource, Cause, DeviceAnswer, SourceStatistics, Untouched};
+use isotherm_linux::source::{
+    Access, AccessSource, Cause, DeviceAnswer, ScannedMapping, SourceStatistics, Untouched,
+};
 use isotherm_live::host::{
     AddressSpaces, FastLimit, LiveHost, Options, Pause, PresentRun, ProcessEvent, Processes, Tier,
 };
@@ -22,6 +25,9 @@ const PROCESS: Pid = Pid(7);
 struct World {
     accesses: Vec<Access>,
     windows: Vec<Untouched>,
+    mappings: Vec<ScannedMapping>,
+    /// The last that was named settled.
+    settled: Vec<Range<u64>>,
     requests: Vec<Sampling>,
     armed: Vec<u64>,
     /// Commands to devices, and the addresses that they report as hot.
@@ -69,6 +75,13 @@ impl AccessSource for Source {
     }
     fn untouched(&mut self, windows: &mut Vec<Untouched>) {
         windows.append(&mut self.0.lock().expect("lock").windows);
+    }
+    fn mappings(&mut self, mappings: &mut Vec<ScannedMapping>) {
+        mappings.append(&mut self.0.lock().expect("lock").mappings);
+    }
+    fn set_settled(&mut self, process: Pid, ranges: &[Range<u64>]) {
+        assert_eq!(process, PROCESS);
+        self.0.lock().expect("lock").settled = ranges.to_vec();
     }
     fn arm(&mut self, process: Pid, addresses: &[u64]) -> Result<(), LinuxError> {
         assert_eq!(process, PROCESS);
@@ -194,6 +207,49 @@ fn step(host: &mut LiveHost) -> (SampleBatch, bool) {
     let mut batch = SampleBatch::default();
     let running = host.advance(&mut batch);
     (batch, running)
+}
+
+/// Three mappings of 4 MiB. Windows touched pages of the first one only; in the second more pages were accessed
+/// than windows had armed, in the third no more than that.
+#[test]
+fn accessed_bits_name_memory_that_nobody_uses() {
+    const MAPPING: u64 = 1024;
+    let (mut host, world) = host(FastLimit::Bytes(Bytes(MAPPING * 4096)), true, 3 * MAPPING);
+    host.sample(sampling(SamplingRate::Period(1), 1000));
+    step(&mut host);
+    for round in 0..40 {
+        {
+            let mut world = world.lock().expect("lock");
+            let part = round % 16;
+            for mapping in 0..3 {
+                world.windows.push(Untouched {
+                    process: PROCESS,
+                    start: BASE + (mapping * MAPPING + part * 64) * 4096,
+                    pages: if mapping == 0 { 0 } else { u64::MAX },
+                    huge: false,
+                    exposed: Nanos(1_000_000),
+                });
+            }
+            let touched = Cause::Touched { exposed_ns: 500_000 };
+            world.accesses.extend((0..64).map(|page| access(part * 64 + page, touched)));
+            if round == 15 {
+                let mapping = |at: u64, referenced| ScannedMapping {
+                    process: PROCESS,
+                    range: BASE + at * MAPPING * 4096..BASE + (at + 1) * MAPPING * 4096,
+                    present: MAPPING,
+                    referenced,
+                    exposed: Nanos(1_000_000_000),
+                };
+                world.mappings = vec![mapping(0, 1024), mapping(1, 1024 + 1), mapping(2, 900)];
+            }
+        }
+        step(&mut host);
+        std::thread::sleep(std::time::Duration::from_millis(if round < 16 { 0 } else { 100 }));
+    }
+    let settled = world.lock().expect("lock").settled.clone();
+    let pages: u64 = settled.iter().map(|range| (range.end - range.start) / 4096).sum();
+    let third = BASE + 2 * MAPPING * 4096;
+    assert!(pages == MAPPING && settled[0].start == third, "{settled:x?}");
 }
 
 #[test]

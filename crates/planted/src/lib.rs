@@ -41,6 +41,7 @@ usage: target MODE [--OPTION VALUE]...
     --move-after N                     after N look-ups other keys are hot
     --seed 1
   server        read records of 1 KiB of --size 128M by Zipf's law with exponent --theta 99%, scattered
+    --idle 0                           memory that is filled and never read, a mapping of its own
     --pause 0                          microseconds to sleep before each request of 64 reads
     --counts FILE                      accesses of each page so far: a 64-bit number each, in a shared mapping
     --report FILE                      the addresses, written before the accesses begin

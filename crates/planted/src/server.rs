@@ -56,6 +56,7 @@ impl Zipf {
 
 pub(crate) fn run(arguments: &mut Arguments) -> Result<(), Failure> {
     let memory = Mapping::new(arguments.size("size", 128 << 20)?)?;
+    let idle = arguments.size("idle", 0)?;
     let theta = arguments.share("theta", 0.99)?;
     let (seed, limit) = (arguments.number("seed", 1)?, arguments.limit()?);
     let pause = Duration::from_micros(arguments.number("pause", 0)?);
@@ -67,6 +68,12 @@ pub(crate) fn run(arguments: &mut Arguments) -> Result<(), Failure> {
     let kind = counts.map_or(Kind::Ordinary, |path| Kind::File(path.into()));
     let counts = Mapping::of_kind(&kind, (memory.pages() * 8).next_multiple_of(PAGE))?;
     memory.fill(seed);
+    let idle = (idle > 0).then(|| Mapping::new(idle)).transpose()?;
+    if let Some(idle) = &idle {
+        // The kernel merges neighbours that are alike.
+        idle.advise(0, idle.pages(), libc::MADV_DONTDUMP)?;
+        idle.fill(seed);
+    }
     if let Some(file) = report {
         let (start, end) = (memory.address(), memory.address() + memory.pages() * PAGE);
         std::fs::write(file, format!("range {start:x} {end:x}\nready {}\n", monotonic()))?;

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use isotherm_core::SamplingRate;
 use isotherm_linux::hint_faults::{HintFaultOptions, HintFaultSource};
-use isotherm_linux::source::{Access, AccessSource};
+use isotherm_linux::source::{Access, AccessSource, SETTLED_EVERY, Untouched};
 use support::{Run, example, generous, library, sampling};
 
 /// Pages that an agent arms at the start to measure; the program's pages come on top.
@@ -269,6 +269,40 @@ fn hot_pages_win_races() {
     let open: Vec<_> = races.iter().filter(|race| hot_left(race.armed) >= EACH / 2).collect();
     let won = open.iter().filter(|race| usize::from(race.first) < EACH).count();
     assert!(open.len() >= 20 && won * 10 > open.len() * 9, "{won} of {}", open.len());
+}
+
+/// The first half of the memory, named settled, is in a quarter of the windows, and its touches count four
+/// times.
+#[test]
+fn settled_memory_is_in_a_quarter_of_the_windows() {
+    let Some((mut run, text)) = planted() else { return };
+    let start = u64::from_str_radix(text.split(' ').nth(1).expect("a range"), 16).expect("an address");
+    let halves = [start..start + 4096 * 4096, start + 4096 * 4096..start + 8192 * 4096];
+    run.source.set_settled(run.pid(), &halves[..1]);
+    let within = |half: usize, address: u64| halves[half].contains(&address);
+    // From the first pass on that knows.
+    let known = |run: &mut Run| run.accesses.iter().any(|access| access.weight == SETTLED_EVERY);
+    assert!(run.drain_until(known));
+    run.accesses.clear();
+    let mut windows = Vec::new();
+    run.source.untouched(&mut windows);
+    windows.clear();
+    let count = |run: &Run, windows: &[Untouched], half| {
+        let untouched = windows.iter().filter(|window| within(half, window.start));
+        let touched = run.accesses.iter().filter(|access| within(half, access.address));
+        untouched.map(|window| window.pages.count_ones() as usize).sum::<usize>() + touched.count()
+    };
+    assert!(run.drain_until(|run| {
+        run.source.untouched(&mut windows);
+        count(run, &windows, 1) > 6 * 4096
+    }));
+    run.child.kill().expect("to kill");
+    let armed = [0, 1].map(|half| count(&run, &windows, half));
+    let accesses = run.finish().accesses;
+    let weights = |half| accesses.iter().filter(move |access| within(half, access.address)).map(|a| a.weight);
+    assert!(weights(0).all(|weight| weight == SETTLED_EVERY) && weights(1).all(|weight| weight == 1));
+    let share = armed[0] as f64 / armed[1] as f64;
+    assert!((0.15..0.4).contains(&share), "{armed:?}");
 }
 
 /// Returns whether the process has an agent; one that has ended may be left as a zombie.

@@ -110,6 +110,9 @@ impl Scanner for ClearRefs {
             found.walked += mapping.present;
             found.referenced += mapping.referenced;
             protected |= mapping.soft_dirty;
+            if mapping.present > 0 {
+                found.mappings.push((mapping.range.clone(), mapping.present, mapping.referenced));
+            }
             let (pages, accessed) = self.decide(mapping);
             if accessed {
                 found.accessed.push(mapping.range.clone());

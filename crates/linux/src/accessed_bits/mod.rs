@@ -21,6 +21,10 @@
 //!
 //! The first scan of a process only clears the bits.
 //!
+//! Beside hint faults ([`BitSource::beside`]) [`ClearRefs`] delivers no accesses. It tells how many pages of
+//! each mapping were accessed ([`AccessSource::mappings`](crate::source::AccessSource::mappings)), so that
+//! no windows are wasted on memory that nobody uses.
+//!
 //! # Cost
 //!
 //! A separate thread takes at most [`Pace::budget`] of one processor. The program pays too: the page walker
@@ -85,6 +89,8 @@ pub struct Found {
     pub pages: Vec<Range<u64>>,
     /// Ranges to report as accessed when queried; they may contain addresses without a page.
     pub accessed: Vec<Range<u64>>,
+    /// Mappings with present pages, where the scanner tells: their pages, and how many were accessed.
+    pub mappings: Vec<(Range<u64>, u64, u64)>,
     /// Present pages whose bits were read.
     pub walked: u64,
     /// Walked pages that were accessed.
@@ -99,9 +105,10 @@ pub struct Found {
 
 impl Found {
     pub fn clear(&mut self) {
-        let (mut pages, mut accessed) = (std::mem::take(&mut self.pages), std::mem::take(&mut self.accessed));
+        let Self { mut pages, mut accessed, mut mappings, .. } = std::mem::take(self);
         pages.clear();
         accessed.clear();
-        *self = Self { pages, accessed, ..Self::default() };
+        mappings.clear();
+        *self = Self { pages, accessed, mappings, ..Self::default() };
     }
 }

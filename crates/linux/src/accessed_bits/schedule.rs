@@ -36,13 +36,21 @@ impl Schedule {
         Some((process, due.max(self.rest)))
     }
 
-    /// Records a scan that began at `began`, took `cost` of processor time, and costs the process `program`.
-    pub(super) fn scanned(&mut self, process: Pid, began: Nanos, cost: Nanos, program: Nanos) {
+    /// Records a scan that began at `began`, took `cost` of processor time, and costs the process `program`;
+    /// the next one is `intervals` later at the earliest.
+    pub(super) fn scanned(
+        &mut self,
+        process: Pid,
+        began: Nanos,
+        (cost, program): (Nanos, Nanos),
+        intervals: u64,
+    ) {
         let after =
             |time: Nanos, share: f64| Nanos(began.0.saturating_add((time.0 as f64 / share).ceil() as u64));
         self.rest = after(cost, self.pace.budget);
         if let Some(due) = self.due.get_mut(&process) {
-            *due = after(program, self.pace.program_budget).max(began + self.pace.interval);
+            let interval = Nanos(self.pace.interval.0 * intervals);
+            *due = after(program, self.pace.program_budget).max(began + interval);
         }
     }
 }
@@ -75,7 +83,7 @@ mod tests {
                 now = now.max(when);
                 prop_assert!(spent as f64 <= budget * (now - start).0 as f64 + 1.0);
                 scans.entry(process).or_default().push((now, program));
-                schedule.scanned(process, now, Nanos(cost), Nanos(program));
+                schedule.scanned(process, now, (Nanos(cost), Nanos(program)), 1);
                 spent += cost;
                 now += Nanos(cost);
             }
@@ -96,7 +104,7 @@ mod tests {
         let mut schedule = Schedule::new(Pace::default());
         schedule.add(Pid(1), Nanos(5));
         schedule.remove(Pid(1));
-        schedule.scanned(Pid(1), Nanos(5), Nanos(1), Nanos(1));
+        schedule.scanned(Pid(1), Nanos(5), (Nanos(1), Nanos(1)), 1);
         assert_eq!(schedule.next(), None);
     }
 }

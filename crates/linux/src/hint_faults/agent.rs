@@ -16,6 +16,7 @@ use super::pass::{Candidate, Pass};
 use super::protocol::{Counter, Shared, State};
 use super::race::Races;
 use super::random::Random;
+use super::settled::{Settled, Share};
 use super::store::SMALL;
 use super::tables::Tables;
 use super::window::Window;
@@ -43,10 +44,11 @@ pub(super) struct Memory {
     pub(super) pace: Pace,
     pass: Pass,
     pub(super) race: Races,
+    settled: Settled,
     messages: [RawMessage; MESSAGES],
 }
 
-plain!(Zeroed for Memory { tables, pace, pass, race, messages });
+plain!(Zeroed for Memory { tables, pace, pass, race, settled, messages });
 
 pub(super) struct Agent<'a> {
     pub(super) memory: Arena<Memory>,
@@ -228,7 +230,7 @@ impl<'a> Agent<'a> {
 
     /// Returns whether a window is left to arm. Beginning a new pass takes time, so nothing is armed then.
     fn has_pass(&mut self, now: u64) -> bool {
-        let Memory { tables, pass, .. } = &mut *self.memory;
+        let Memory { tables, pass, settled, .. } = &mut *self.memory;
         let old = now > pass.began + PASS_AGE;
         if pass.is_left() && !old {
             return true;
@@ -246,6 +248,7 @@ impl<'a> Agent<'a> {
         }
         let (maps, presence) = (&mechanism.maps, &mechanism.presence);
         let own = |range| mechanism.is_own(range);
+        settled.begin(self.link.shared());
         let shares = pass.begin(maps, presence, &mut self.random, window, own, gate::Arming::allowed);
         self.link.shared().set(Counter::MayBeArmed, shares.may_be_armed);
         self.link.shared().set(Counter::LeftOut, shares.left_out);
@@ -256,16 +259,23 @@ impl<'a> Agent<'a> {
 
     /// Arms the pass's next window, if any is left.
     fn arm_next(&mut self) -> bool {
-        let Memory { tables, pass, pace, .. } = &mut *self.memory;
+        let Memory { tables, pass, pace, settled, .. } = &mut *self.memory;
         if !tables.has_room(false) {
             return false;
         }
-        let Some(Candidate { start, pages, huge }) = pass.next() else { return false };
+        let share = |&Candidate { start, pages, huge }: &Candidate| {
+            if huge { settled.of_huge(start, pages) } else { settled.of(start, pages) }
+        };
+        let all = |pages: u64| if pages < 64 { (1 << pages) - 1 } else { u64::MAX };
+        let wanted = |candidate: &Candidate| share(candidate).without != all(candidate.pages);
+        let Some(candidate) = std::iter::from_fn(|| pass.next()).find(wanted) else { return false };
+        let share = share(&candidate);
+        let Candidate { start, pages, huge } = candidate;
         let now = clock::monotonic().0;
         let began = sys::processor_time(self.program);
         let (until, look, used) = (now + LONGEST_WINDOW, now + pace.window_time, began + pace.window_time);
         let purpose = Purpose::Sample;
-        let order = Order { start, pages, huge, purpose, now, until, look, used, began };
+        let order = Order { start, pages, huge, purpose, now, until, look, used, began, share };
         if let Some(armed) = self.mechanism.arm(tables, self.link.shared(), order) {
             pace.opened(expected_pages(armed));
             armed.arming = clock::monotonic().0 - now;
@@ -296,6 +306,7 @@ impl<'a> Agent<'a> {
                 look: until,
                 used: 0,
                 began: 0,
+                share: Share::default(),
             };
             let huge = start & !((2 << 20) - 1);
             let whole = Order { start: huge, pages: 512, huge: true, ..order };

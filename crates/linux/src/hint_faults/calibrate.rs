@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use super::agent::Agent;
 use super::gate;
 use super::mechanism::{Order, Purpose};
+use super::settled::Share;
 use crate::clock;
 use crate::sys::agent as sys;
 use crate::sys::companion::Companion;
@@ -59,7 +60,8 @@ impl Agent<'_> {
         let (now, begin) = (clock::monotonic().0, Instant::now());
         let (until, look) = (u64::MAX, u64::MAX);
         let (huge, purpose, used, began) = (false, Purpose::Sample, 0, 0);
-        let order = Order { start, pages: PAGES, huge, purpose, now, until, look, used, began };
+        let share = Share::default();
+        let order = Order { start, pages: PAGES, huge, purpose, now, until, look, used, began, share };
         let armed = self.mechanism.arm(&mut self.memory.tables, self.link.shared(), order);
         let armed = armed.map(|window| u64::from(window.armed));
         if armed == Some(PAGES) {

@@ -7,8 +7,9 @@ use std::os::unix::net::UnixStream;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use super::protocol::{Counter, Hello, RING, Record, Shared, State, VERSION, version_of};
+use super::protocol::{Counter, Hello, RING, Record, SETTLED, Shared, State, VERSION, version_of};
 use super::settings::HintFaultOptions;
+use super::settled;
 use crate::clock;
 use crate::process::Pid;
 use crate::sys::agent;
@@ -59,7 +60,7 @@ impl Pending {
             Some(format!("the agent's memory file cannot be used: {error}"))
         })?;
         let program = pidfd_open(self.process).map_err(|_| None)?;
-        let (waiting, refused, silent) = (VecDeque::new(), false, false);
+        let (waiting, refused, silent, settled) = (VecDeque::new(), false, false, 0);
         let connection = Connection {
             socket: self.socket,
             program,
@@ -68,6 +69,7 @@ impl Pending {
             waiting,
             refused,
             silent,
+            settled,
         };
         connection.configure(options);
         Ok(Ok(connection))
@@ -108,6 +110,8 @@ pub(super) struct Connection {
     waiting: VecDeque<u64>,
     refused: bool,
     silent: bool,
+    /// How often settled memory was named.
+    settled: u32,
 }
 
 impl Connection {
@@ -143,6 +147,13 @@ impl Connection {
     /// Names the pages that are to race.
     pub(super) fn set_racers(&self, list: u32, pages: &[u64]) {
         self.shared.set_racers(list, pages);
+    }
+
+    /// Names settled memory; of more ranges than the agent keeps, the first ones.
+    pub(super) fn set_settled(&mut self, ranges: &[Range<u64>]) {
+        self.settled = self.settled.wrapping_add(1) & 0x7fff_ffff;
+        let words: Vec<u64> = ranges.iter().flat_map(settled::words).take(SETTLED).collect();
+        self.shared.set_settled(self.settled, &words);
     }
 
     fn pass_on(&mut self) {
@@ -244,8 +255,16 @@ pub(super) fn fuzz(hello: &[u8], words: &[(u16, u64)]) -> Report {
     let (socket, _) = UnixStream::pair().expect("sockets");
     let program = pidfd_open(Pid(std::process::id())).expect("this process");
     let (waiting, _userfault) = (VecDeque::new(), None);
-    let mut connection =
-        Connection { socket, program, _userfault, shared, waiting, refused: false, silent: false };
+    let mut connection = Connection {
+        socket,
+        program,
+        _userfault,
+        shared,
+        waiting,
+        refused: false,
+        silent: false,
+        settled: 0,
+    };
     connection.configure(&HintFaultOptions::default());
     let mut total = Report::default();
     for half in words.chunks(words.len().div_ceil(2).max(1)) {

@@ -15,6 +15,7 @@ use super::gate;
 use super::mappings::{BUFFER, Maps};
 use super::presence::{Presence, Present, RUNS};
 use super::protocol::{Closed, Counter, Fault as Seen, Record, Shared, State};
+use super::settled::Share;
 use super::store::Store;
 use super::tables::{REGIONS, Region, Tables};
 use super::window::{Run, Window};
@@ -65,6 +66,7 @@ pub(super) struct Order {
     pub(super) used: u64,
     /// The program's processor time so far.
     pub(super) began: u64,
+    pub(super) share: Share,
 }
 
 /// Most ranges that only the agent may touch: its own memory and the libraries that it uses.
@@ -147,6 +149,7 @@ impl Mechanism {
         (window.requested, window.races) = (requested, order.purpose == Purpose::Race);
         window.since = order.now;
         (window.until, window.used, window.began) = (order.until, order.used, order.began);
+        window.share = order.share;
         for run in runs[..found].iter().filter(|run| fits(run)) {
             if !self.arm_allowed(window, shared, run) {
                 break;
@@ -174,9 +177,13 @@ impl Mechanism {
             if part.length() == 0 || (run.huge && part != run.range) {
                 return true;
             }
-            let first = ((part.start - window.bounds.start) / PAGE) as usize;
-            if !self.move_out(window, shared, first, (part.length() / PAGE) as usize) {
-                return false;
+            let page = |address: u64| ((address - window.bounds.start) / PAGE) as usize;
+            let (mut next, end) = (page(part.start), page(part.end));
+            while let Some((first, pages)) = window.wanted(next, end) {
+                if !self.move_out(window, shared, first, pages) {
+                    return false;
+                }
+                next = first + pages;
             }
             rest.start = part.end;
         }
@@ -303,7 +310,8 @@ impl Mechanism {
                 if window.is_huge() { 0 } else { exposed.max(1) }
             };
             // Recorded before the thread goes on: this may be its last access.
-            shared.push(Record::Fault(Seen { time: now, address, since, thread, store, requested }));
+            let settled = window.is_settled(at);
+            shared.push(Record::Fault(Seen { time: now, address, since, thread, store, requested, settled }));
             window.told = at as u32 + 1;
         }
         if !self.bring_back(window, shared, at) {

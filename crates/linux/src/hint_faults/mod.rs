@@ -77,7 +77,7 @@
 //! # Parts
 //!
 //! [`agent`] is the loop; [`mechanism`] arms and disarms, with [`window`], [`store`] and [`mappings`];
-//! [`pass`] chooses; [`race`] compares the hottest pages; [`pace`] bounds; [`link`] and [`connection`] are
+//! [`pass`] chooses, but for [`settled`] memory; [`race`] compares the hottest pages; [`pace`] bounds; [`link`] and [`connection`] are
 //! the two ends of [`protocol`]; [`source`] is the engine's side.
 //!
 //! [`AccessSource::untouched`]: crate::source::AccessSource::untouched
@@ -100,6 +100,7 @@ mod protocol;
 mod race;
 mod random;
 mod settings;
+mod settled;
 mod source;
 mod start;
 mod store;

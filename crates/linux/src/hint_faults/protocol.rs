@@ -16,12 +16,14 @@ use crate::sys::plain::plain;
 pub const SOCKET_VARIABLE: &str = "ISOTHERM_SOCKET";
 /// Environment variable that makes an agent say in one line what it does.
 pub const VERBOSE_VARIABLE: &str = "ISOTHERM_VERBOSE";
-pub(super) const VERSION: u32 = 4;
+pub(super) const VERSION: u32 = 5;
 const MAGIC: u32 = 0x4953_4f54;
 
 pub(super) const RING: usize = 1 << 14;
 /// Pages of the queue to arm.
 pub(super) const QUEUE: usize = 1 << 13;
+/// Most ranges of settled memory.
+pub(super) const SETTLED: usize = 1 << 12;
 /// No limit on the faults per second.
 pub(super) const UNBOUNDED: u64 = u64::MAX;
 
@@ -137,14 +139,18 @@ pub(super) struct Shared {
     /// Engine: the number of its list of racers, twice, or one more while it is being written.
     race: AtomicU64,
     racers: [AtomicU64; RACERS],
+    /// Engine: how often it has named settled memory, as of `race`.
+    settled_turn: AtomicU64,
+    /// A page's address, and in the lower twelve bits the number of pages.
+    settled: [AtomicU64; SETTLED],
     queue: [AtomicU64; QUEUE],
     ring: [[AtomicU64; 4]; RING],
 }
 
 plain!(Atomics for Shared {
     wanted, rate, program_budget, agent_budget, window, seed, armed_bound, state, beat, agent_cpu,
-    program_time, lost, counters, hidden, ring_head, ring_tail, queue_head, queue_tail, race, racers, queue,
-    ring,
+    program_time, lost, counters, hidden, ring_head, ring_tail, queue_head, queue_tail, race, racers,
+    settled_turn, settled, queue, ring,
 });
 
 /// A number on a cache line of its own.
@@ -191,6 +197,8 @@ pub(super) struct Fault {
     pub(super) store: bool,
     /// Whether a policy had asked for this page.
     pub(super) requested: bool,
+    /// Whether it is settled, and so was in one of some passes only.
+    pub(super) settled: bool,
 }
 
 /// A window of sampling that has closed, with the pages that nobody touched.
@@ -226,13 +234,15 @@ const REQUESTED: u64 = 2;
 const CLOSED: u64 = 4;
 const HUGE: u64 = 8;
 const RACE: u64 = 16;
+const IS_SETTLED: u64 = 32;
 
 impl Record {
     fn encode(self) -> [u64; 4] {
         let flag = |set: bool, flag: u64| if set { flag << 32 } else { 0 };
         match self {
-            Self::Fault(Fault { time, address, since, thread, store, requested }) => {
-                [time, address, since, u64::from(thread) | flag(store, STORE) | flag(requested, REQUESTED)]
+            Self::Fault(Fault { time, address, since, thread, store, requested, settled }) => {
+                let flags = flag(store, STORE) | flag(requested, REQUESTED) | flag(settled, IS_SETTLED);
+                [time, address, since, u64::from(thread) | flags]
             }
             Self::Closed(Closed { start, untouched, exposed, huge }) => {
                 [untouched, start, exposed, flag(true, CLOSED) | flag(huge, HUGE)]
@@ -259,8 +269,26 @@ impl Record {
             thread: last as u32,
             store: has(STORE),
             requested: has(REQUESTED),
+            settled: has(IS_SETTLED),
         })
     }
+}
+
+/// Writes a list, 0 behind its end; its number is odd meanwhile.
+fn publish(number: &AtomicU64, cells: &[AtomicU64], list: u32, words: &[u64]) {
+    number.store(u64::from(list) << 1 | 1, Release);
+    for (at, cell) in cells.iter().enumerate() {
+        cell.store(words.get(at).copied().unwrap_or(0), Relaxed);
+    }
+    number.store(u64::from(list) << 1, Release);
+}
+
+/// Copies a list and returns its number; `None` if it changes.
+fn copy(number: &AtomicU64, cells: &[AtomicU64], words: &mut [u64]) -> Option<u32> {
+    let before = number.load(Acquire);
+    words.iter_mut().zip(cells).for_each(|(word, cell)| *word = cell.load(Acquire));
+    let whole = before & 1 == 0 && number.load(Acquire) == before;
+    whole.then_some((before >> 1) as u32)
 }
 
 impl Shared {
@@ -313,20 +341,23 @@ impl Shared {
 
     /// Names the pages that are to race from now on. Called by the engine.
     pub(super) fn set_racers(&self, list: u32, pages: &[u64]) {
-        self.race.store(u64::from(list) << 1 | 1, Release);
-        for (at, cell) in self.racers.iter().enumerate() {
-            cell.store(pages.get(at).copied().unwrap_or(0), Relaxed);
-        }
-        self.race.store(u64::from(list) << 1, Release);
+        publish(&self.race, &self.racers, list, pages);
     }
 
     /// Copies the racers, 0 behind the last, and returns their list's number; `None` while they change.
     /// Called by the agent.
     pub(super) fn racers(&self, pages: &mut [u64; RACERS]) -> Option<u32> {
-        let before = self.race.load(Acquire);
-        pages.iter_mut().zip(&self.racers).for_each(|(page, cell)| *page = cell.load(Acquire));
-        let settled = before & 1 == 0 && self.race.load(Acquire) == before;
-        settled.then_some((before >> 1) as u32)
+        copy(&self.race, &self.racers, pages)
+    }
+
+    /// Names settled memory, in the order of addresses. Called by the engine.
+    pub(super) fn set_settled(&self, turn: u32, ranges: &[u64]) {
+        publish(&self.settled_turn, &self.settled, turn, ranges);
+    }
+
+    /// Copies the settled memory, 0 behind the last range; `None` while it changes. Called by the agent.
+    pub(super) fn settled(&self, ranges: &mut [u64; SETTLED]) -> Option<u32> {
+        copy(&self.settled_turn, &self.settled, ranges)
     }
 
     pub(super) fn add(&self, counter: Counter, number: u64) {

@@ -25,6 +25,7 @@ use super::gate;
 use super::mechanism::{Order, Purpose};
 use super::pace::{Allowed, USED};
 use super::protocol::{RACERS, Race, Record};
+use super::settled::Share;
 use crate::clock;
 use crate::sys::agent as sys;
 use crate::sys::pages::PAGE;
@@ -123,6 +124,7 @@ impl Agent<'_> {
                 look: until,
                 used: 0,
                 began: 0,
+                share: Share::default(),
             };
             if self.mechanism.arm(&mut self.memory.tables, self.link.shared(), order).is_some() {
                 self.memory.pace.opened(1);

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::ops::Range;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -14,7 +15,7 @@ use super::settings::HintFaultOptions;
 use crate::LinuxError;
 use crate::process::folder::Folder;
 use crate::process::{Pid, socket};
-use crate::source::{Access, AccessSource, Cause, Race, SourceStatistics, Untouched};
+use crate::source::{Access, AccessSource, Cause, Race, SETTLED_EVERY, SourceStatistics, Untouched};
 use crate::sys::pages::PAGE;
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -266,6 +267,12 @@ impl AccessSource for HintFaultSource {
         }
     }
 
+    fn set_settled(&mut self, process: Pid, ranges: &[Range<u64>]) {
+        if let Some(connection) = self.connections.get_mut(&process) {
+            connection.set_settled(ranges);
+        }
+    }
+
     fn races(&mut self, races: &mut Vec<Race>) {
         races.append(&mut self.races);
     }
@@ -278,7 +285,7 @@ impl AccessSource for HintFaultSource {
         Ok(())
     }
 
-    fn hidden(&self, process: Pid) -> Vec<std::ops::Range<u64>> {
+    fn hidden(&self, process: Pid) -> Vec<Range<u64>> {
         self.connections.get(&process).map(Connection::hidden).unwrap_or_default()
     }
 
@@ -331,7 +338,7 @@ fn access(process: Pid, record: Fault, stores: bool) -> Option<Access> {
         time: Nanos(record.time),
         process,
         address: record.address,
-        weight: 1,
+        weight: if record.settled { SETTLED_EVERY } else { 1 },
         latency: 0,
         tier: None,
         operation: if record.store { Operation::Store } else { Operation::Load },

@@ -3,6 +3,7 @@
 //! Each page has a *home*, the address where the program looks for it. The home changes when the program
 //! moves the mapping and is gone when it unmaps it. Armed pages lie in the window's slot of the store.
 
+use super::settled::Share;
 use crate::sys::pages::PAGE;
 use crate::sys::plain::plain;
 use crate::sys::range::Range64;
@@ -47,6 +48,7 @@ pub(super) struct Window {
     pub(super) slot: u64,
     /// Range that holds all homes.
     pub(super) bounds: Range64,
+    pub(super) share: Share,
     bits: [u64; LARGEST / 64],
     returned: [u64; LARGEST / 64],
     homes: [u64; LARGEST],
@@ -54,7 +56,7 @@ pub(super) struct Window {
 
 plain!(Zeroed for Window {
     pages, armed, armed_at_first, faults, requested, races, closing, disturbed, early, stale, told, since,
-    began, exposed, arming, ran, until, used, slot, bounds, bits, returned, homes,
+    began, exposed, arming, ran, until, used, slot, bounds, share, bits, returned, homes,
 });
 
 /// Armed pages that are neighbours in the store and at home.
@@ -79,6 +81,18 @@ impl Window {
         (self.closing, self.disturbed, self.stale) = (false, false, false);
         (self.early, self.began, self.exposed, self.arming, self.ran) = (false, 0, 0, 0, 0);
         self.bounds = Range64::new(start, pages as u64 * PAGE);
+        self.share = Share::default();
+    }
+
+    pub(super) fn is_settled(&self, page: usize) -> bool {
+        self.share.settled >> (page % 64) & 1 != 0
+    }
+
+    /// Returns the first neighbours between two pages that are to be armed: the first, and how many.
+    pub(super) fn wanted(&self, from: usize, to: usize) -> Option<(usize, usize)> {
+        let wanted = |page: &usize| self.share.without >> (page % 64) & 1 == 0;
+        let first = (from..to).find(wanted)?;
+        Some((first, (first..to).take_while(wanted).count()))
     }
 
     pub(super) fn is_free(&self) -> bool {
@@ -252,6 +266,7 @@ mod tests {
             used: 0,
             slot: 0,
             bounds: Range64::default(),
+            share: Share::default(),
             bits: [0; LARGEST / 64],
             returned: [0; LARGEST / 64],
             homes: [0; LARGEST],

@@ -361,7 +361,7 @@ impl LiveHost {
         running
     }
 
-    /// Names the pages that are to race to the sources, once a second.
+    /// Names the pages that are to race, and settled memory, to the sources, once a second.
     fn choose_racers(&mut self) {
         let now = self.recorder.now();
         if now < self.next_choice {
@@ -370,6 +370,9 @@ impl LiveHost {
         self.next_choice = now + CHOICE;
         for (process, list, addresses) in self.recorder.tally.evidence.choose_racers(&self.memory) {
             self.feed.sources.iter_mut().for_each(|source| source.set_racers(process, list, &addresses));
+        }
+        for (process, ranges) in self.recorder.tally.evidence.choose_settled(now, &self.memory) {
+            self.feed.sources.iter_mut().for_each(|source| source.set_settled(process, &ranges));
         }
     }
 

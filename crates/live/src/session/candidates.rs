@@ -3,7 +3,7 @@
 use std::io::ErrorKind;
 use std::path::Path;
 
-use isotherm_core::{PageSize, Signal, Signals};
+use isotherm_core::{Nanos, PageSize, Signal, Signals};
 use isotherm_linux::LinuxError;
 use isotherm_linux::accessed_bits::{BitSource, ClearRefs, IdlePages, Pace, Resolution};
 use isotherm_linux::devices;
@@ -18,6 +18,9 @@ use isotherm_linux::virtual_pmu::{self, VirtualPmuSource};
 
 use super::config::DEFAULT_OVERHEAD;
 use super::environment::Environment;
+
+/// Part of the overhead that scans beside another source may cost, the inverse.
+const BESIDE_SHARE: f64 = 8.0;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reach<'a> {
@@ -128,6 +131,17 @@ pub fn candidates(request: SourceRequest<'_>) -> Vec<Candidate<'_>> {
         list.push(Candidate::new("page-faults", samples, open));
     }
     list
+}
+
+/// Opens what helps hint faults: scans of accessed bits, which find memory that nobody uses. Share of a
+/// processor and of the programs' time: an eighth of the `overhead` is for the latter.
+pub(super) fn open_beside_hint_faults(overhead: f64) -> Result<Box<dyn AccessSource>, LinuxError> {
+    let pace = Pace {
+        interval: Nanos(5 * Nanos::SECOND.0),
+        budget: overhead / BESIDE_SHARE,
+        program_budget: overhead / BESIDE_SHARE,
+    };
+    Ok(Box::new(BitSource::beside(ClearRefs::new(Resolution::default())?, pace)))
 }
 
 fn open_hint_faults(request: &SourceRequest<'_>) -> Result<Opened, LinuxError> {

@@ -9,7 +9,7 @@ use isotherm_linux::hint_faults::HintFaultOptions;
 use isotherm_linux::source::AccessSource;
 use isotherm_linux::virtual_pmu::{self, VirtualPmuSource};
 
-use super::candidates::{SourceRequest, candidates};
+use super::candidates::{SourceRequest, candidates, open_beside_hint_faults};
 use super::choice::choose;
 use super::config::SessionConfig;
 use super::environment::Environment;
@@ -77,6 +77,15 @@ impl Sources {
         // The first source delivers the samples.
         let limited = names.first() == Some(&"hint-faults");
         let fastest = limited.then(|| HintFaultOptions::fastest(config.overhead));
+        if limited && config.source.is_none() && !matches!(target, Target::Inside { .. }) {
+            match open_beside_hint_faults(config.overhead) {
+                Ok(source) => {
+                    notes.push(format!("memory that nobody uses is found by {}", source.name()));
+                    opened.push(source);
+                }
+                Err(error) => notes.push(format!("not used: accessed-bits: {error}")),
+            }
+        }
         Ok(Self { opened, environment, fastest, notes })
     }
 }

@@ -13,9 +13,12 @@ use super::sampler::Sampler;
 use super::schedule::Schedule;
 use super::{Found, Pace, Scanner};
 use crate::process::Pid;
-use crate::source::{Access, AccessSource, SourceStatistics};
+use crate::source::{Access, AccessSource, ScannedMapping, SourceStatistics};
+use crate::sys::agent;
 use crate::{LinuxError, clock};
 
+/// Longest pause of scans beside another source, in intervals.
+const MOST_INTERVALS: u64 = 16;
 const MAX_PER_SCAN: u64 = 1 << 16;
 /// Maximum accesses kept until the next drain; the rest is lost and counted.
 const MAX_KEPT: usize = 1 << 20;
@@ -56,6 +59,9 @@ struct State<T> {
     marks: HashMap<Pid, RangeSet>,
     sampler: Sampler,
     accesses: Vec<Access>,
+    /// Whether another source delivers the accesses, and the mappings of the last scans if so.
+    beside: bool,
+    mappings: Vec<ScannedMapping>,
     failure: Option<LinuxError>,
     sums: ScanStatistics,
     statistics: SourceStatistics,
@@ -64,12 +70,23 @@ struct State<T> {
 
 struct Target<T> {
     inner: T,
-    /// Start of the last scan; `None` before the first.
-    scanned: Option<Nanos>,
+    /// Start of the last scan, and the program's processor time by then; `None` before the first.
+    scanned: Option<(Nanos, Nanos)>,
+    /// Intervals until the next scan: more and more where all mappings are in use.
+    intervals: u64,
 }
 
 impl<S: Scanner> BitSource<S> {
     pub fn new(scanner: S, pace: Pace) -> Self {
+        Self::open(scanner, pace, false)
+    }
+
+    /// Makes a source that stands beside another one and delivers mappings in place of accesses.
+    pub fn beside(scanner: S, pace: Pace) -> Self {
+        Self::open(scanner, pace, true)
+    }
+
+    fn open(scanner: S, pace: Pace, beside: bool) -> Self {
         let state = State {
             schedule: Schedule::new(pace),
             targets: HashMap::new(),
@@ -77,6 +94,8 @@ impl<S: Scanner> BitSource<S> {
             marks: HashMap::new(),
             sampler: Sampler::new(MAX_PER_SCAN),
             accesses: Vec::new(),
+            beside,
+            mappings: Vec::new(),
             failure: None,
             sums: ScanStatistics::default(),
             statistics: SourceStatistics::default(),
@@ -114,7 +133,10 @@ impl<S: Scanner> AccessSource for BitSource<S> {
     }
 
     fn offers(&self) -> Signals {
-        Signals::NONE.with(Signal::LoadSamples).with(Signal::AccessedBits)
+        match self.shared.lock().beside {
+            true => Signals::NONE,
+            false => Signals::NONE.with(Signal::LoadSamples).with(Signal::AccessedBits),
+        }
     }
 
     fn follow(&mut self, process: Pid) -> Result<(), LinuxError> {
@@ -124,7 +146,7 @@ impl<S: Scanner> AccessSource for BitSource<S> {
         let inner = self.scanner.open(process)?;
         self.start()?;
         let mut state = self.shared.lock();
-        state.targets.insert(process, Target { inner, scanned: None });
+        state.targets.insert(process, Target { inner, scanned: None, intervals: 1 });
         state.followed.insert(process);
         state.schedule.add(process, clock::monotonic());
         self.shared.changed.notify_one();
@@ -160,10 +182,16 @@ impl<S: Scanner> AccessSource for BitSource<S> {
         Ok(())
     }
 
+    fn mappings(&mut self, mappings: &mut Vec<ScannedMapping>) {
+        mappings.append(&mut self.shared.lock().mappings);
+    }
+
     fn statistics(&self) -> SourceStatistics {
         let state = self.shared.lock();
         let marks: usize = state.marks.values().map(RangeSet::len).sum();
-        let memory = marks * 2 * size_of::<u64>() + state.accesses.capacity() * size_of::<Access>();
+        let memory = marks * 2 * size_of::<u64>()
+            + state.accesses.capacity() * size_of::<Access>()
+            + state.mappings.capacity() * size_of::<ScannedMapping>();
         SourceStatistics {
             foreign: state.sums.undecided,
             agent_cpu: state.sums.cpu,
@@ -182,6 +210,11 @@ impl<S: Scanner> Drop for BitSource<S> {
             let _ = thread.join();
         }
     }
+}
+
+/// Returns whether the mapping is large and few of its pages were accessed.
+fn may_be_idle((_, present, referenced): &(Range<u64>, u64, u64)) -> bool {
+    *present >= 1024 && referenced * 8 < *present
 }
 
 impl<T> Shared<T> {
@@ -241,8 +274,15 @@ impl<T> State<T> {
     ) {
         self.sums.scans += 1;
         self.sums.cpu += cost;
-        let program = outcome.as_ref().map_or(Nanos(0), |found| found.program_time);
-        self.schedule.scanned(process, began, cost, program);
+        // Beside another source, what the program may wait for counts as lost.
+        let waits = |found: &Found| if self.beside { found.locked } else { Nanos(0) };
+        let program = outcome.as_ref().map_or(Nanos(0), |found| found.program_time + waits(found));
+        let used = Nanos(agent::processor_time(process.0));
+        if self.beside && target.scanned.is_some() {
+            let useful = outcome.as_ref().is_ok_and(|found| found.mappings.iter().any(may_be_idle));
+            target.intervals = if useful { 1 } else { (2 * target.intervals).min(MOST_INTERVALS) };
+        }
+        self.schedule.scanned(process, began, (cost, program), target.intervals);
         match outcome {
             Ok(found) => {
                 self.sums.walked += found.walked;
@@ -250,10 +290,14 @@ impl<T> State<T> {
                 self.sums.undecided += found.undecided;
                 self.sums.locked += found.locked;
                 self.statistics.program_time += found.program_time;
-                if let Some(before) = target.scanned
+                if let Some((before, used_before)) = target.scanned
                     && self.followed.contains(&process)
                 {
-                    self.deliver(process, before, began, found);
+                    if self.beside {
+                        self.deliver_mappings(process, used - used_before, found);
+                    } else {
+                        self.deliver(process, before, began, found);
+                    }
                 }
             }
             Err(LinuxError::Ended(_)) => self.forget(process),
@@ -262,11 +306,23 @@ impl<T> State<T> {
                 self.failure = Some(error);
             }
         }
-        target.scanned = Some(began);
+        target.scanned = Some((began, used));
         // If forgotten during the scan, the target is dropped; if followed again since, the newer one stays.
         if self.followed.contains(&process) {
             self.targets.entry(process).or_insert(target);
         }
+    }
+
+    /// Keeps the mappings of the process's last scan only.
+    fn deliver_mappings(&mut self, process: Pid, exposed: Nanos, found: &Found) {
+        self.mappings.retain(|mapping| mapping.process != process);
+        self.mappings.extend(found.mappings.iter().map(|(range, present, referenced)| ScannedMapping {
+            process,
+            range: range.clone(),
+            present: *present,
+            referenced: *referenced,
+            exposed,
+        }));
     }
 
     fn deliver(&mut self, process: Pid, before: Nanos, began: Nanos, found: &Found) {

@@ -28,6 +28,7 @@ impl Scanner for Scripted {
             return Err(LinuxError::Permission { what: "scan", needs: "nothing", remedy: String::new() });
         }
         found.pages.push(0..self.pages * 4096);
+        found.mappings.push((0..self.pages * 4096, self.pages, *scans));
         Ok(())
     }
 }
@@ -54,6 +55,38 @@ fn a_failure_is_told_once_and_ends_following() {
     assert!(matches!(error, LinuxError::Permission { .. }), "{error}");
     source.drain(&mut Vec::new()).unwrap();
     assert_eq!(source.scans().scans, 2);
+}
+
+#[test]
+fn beside_another_source_mappings_are_told_and_no_accesses() {
+    let pace = Pace { interval: Nanos(0), budget: 1.0, program_budget: 1.0 };
+    let mut source = BitSource::beside(Scripted { pages: 2048, fails: false }, pace);
+    assert_eq!(source.offers(), Signals::NONE);
+    let own = Pid(std::process::id());
+    source.follow(own).unwrap();
+    until(|| source.scans().scans > 3);
+    let (mut accesses, mut mappings) = (Vec::new(), Vec::new());
+    source.drain(&mut accesses).unwrap();
+    source.mappings(&mut mappings);
+    assert!(accesses.is_empty(), "{accesses:?}");
+    let [mapping] = &mappings[..] else { panic!("those of the last scan alone: {mappings:?}") };
+    assert!(mapping.process == own && mapping.range == (0..2048 * 4096) && mapping.present == 2048);
+    assert!(mapping.referenced > 1 && mapping.exposed < Nanos(120 * Nanos::SECOND.0), "{mapping:?}");
+    source.forget(own);
+}
+
+#[test]
+fn scans_beside_another_source_become_rare_where_all_memory_is_used() {
+    let pace = Pace { interval: Nanos(5 * Nanos::MILLISECOND.0), budget: 1.0, program_budget: 1.0 };
+    // A mapping too small to be told apart, and one of which few pages were accessed.
+    let [rare, often] = [64, 2048].map(|pages| {
+        let mut source = BitSource::beside(Scripted { pages, fails: false }, pace);
+        source.follow(Pid(std::process::id())).unwrap();
+        source
+    });
+    until(|| often.scans().scans >= 100);
+    let scans = rare.scans().scans;
+    assert!(scans < 40, "{scans}");
 }
 
 #[test]

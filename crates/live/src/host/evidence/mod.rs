@@ -3,11 +3,15 @@
 //! | question | module |
 //! |---|---|
 //! | how often is a page accessed, where windows see only its first touch | `rates` |
+//! | which memory does nobody use | `idle` |
+//! | which memory is beyond doubt hot or cold | `border` |
 //! | and the hottest ones, which are touched sooner than windows can tell | `races` |
 //! | which samples are kept for the run's end | `log` |
 //! | how much memory takes a share of the accesses | `pages` |
 //! | what is a ratio of accesses, and how far would another run be from it | `ratio` |
 
+mod border;
+mod idle;
 mod log;
 pub(crate) mod pages;
 mod races;
@@ -16,15 +20,16 @@ mod ratio;
 #[cfg(test)]
 mod tests;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
 use isotherm_core::live_result::Estimate;
 use isotherm_core::{Nanos, PageId, PageSize, TierId};
 use isotherm_linux::process::Pid;
-use isotherm_linux::source::{Access, Cause, Race, Untouched};
+use isotherm_linux::source::{Access, Cause, Race, ScannedMapping, Untouched};
 
 use super::tiered_memory::TieredMemory;
+use idle::Idle;
 use log::{Log, Seen};
 use pages::{GROUPS, PageSamples};
 use rates::{Rates, Standing};
@@ -39,7 +44,14 @@ pub(crate) struct Evidence {
     pages_in_chunk: u32,
     /// Part of an access that no whole one has been made of.
     rest: f64,
+    idle: Idle,
+    /// When settled memory is chosen next.
+    next_choice: Nanos,
 }
+
+/// Most ranges of settled memory, and the shortest time between two choices.
+const SETTLED: usize = 4096;
+const SHORTEST_CHOICE: Nanos = Nanos(5 * Nanos::SECOND.0);
 
 impl Evidence {
     /// Notes a sample of a page that was on `tier`; returns the accesses it stands for, as far as known yet.
@@ -54,8 +66,9 @@ impl Evidence {
     ) -> u64 {
         let (window, huge) = match access.cause {
             Cause::Touched { exposed_ns } => {
+                self.idle.touched(page.0 / memory.numbers.pages_in_chunk());
                 if exposed_ns > 0 {
-                    self.rates.touched(page, exposed_ns);
+                    self.rates.touched(page, exposed_ns, access.weight);
                 }
                 (self.rates.window(), exposed_ns == 0)
             }
@@ -89,6 +102,7 @@ impl Evidence {
         if !window.huge || window.pages != 0 {
             self.rates.closed(window.exposed);
         }
+        self.idle.armed(first.0 / memory.numbers.pages_in_chunk(), u64::from(window.pages.count_ones()));
         if window.huge {
             let chunk = first.0 / memory.numbers.pages_in_chunk();
             return self.rates.huge(chunk as usize, window.pages == 0, window.exposed);
@@ -117,6 +131,43 @@ impl Evidence {
         let addresses =
             |pages: &[PageId]| pages.iter().map(|&page| numbers.address(page).map_or(0, |at| at.1)).collect();
         chosen.iter().map(|chosen| (chosen.process, chosen.list, addresses(&chosen.pages))).collect()
+    }
+
+    /// Notes what a scan of accessed bits found.
+    pub(crate) fn scanned(&mut self, mappings: &[ScannedMapping], memory: &TieredMemory) {
+        self.idle.scanned(mappings, memory);
+    }
+
+    /// Chooses the memory of each process that needs few windows, in the order of addresses, once in a pass.
+    pub(crate) fn choose_settled(
+        &mut self,
+        now: Nanos,
+        memory: &TieredMemory,
+    ) -> BTreeMap<Pid, Vec<Range<u64>>> {
+        if now < self.next_choice || self.rates.window() == 0.0 {
+            return BTreeMap::new();
+        }
+        self.next_choice = now + self.rates.pass(now).max(SHORTEST_CHOICE);
+        let (numbers, fast) = (&memory.numbers, memory.residency.capacity(TierId::FAST).0);
+        let runs = self.rates.choose_settled(fast, numbers.pages_in_chunk(), &self.idle.pages, SETTLED);
+        // Those without any are told so, too.
+        let mut settled: BTreeMap<Pid, Vec<Range<u64>>> =
+            numbers.processes().map(|process| (process, Vec::new())).collect();
+        let bytes = memory.page_size.bytes().0;
+        for run in runs {
+            let mut first = run.start;
+            while first < run.end {
+                // Numbers are in the order of addresses within a chunk.
+                let end = run.end.min(numbers.chunk_of(PageId(first)).end);
+                if let Some((process, start)) = numbers.address(PageId(first)) {
+                    let range = start..start + u64::from(end - first) * bytes;
+                    settled.entry(process).or_default().push(range);
+                }
+                first = end;
+            }
+        }
+        settled.values_mut().for_each(|ranges| ranges.sort_unstable_by_key(|range| range.start));
+        settled
     }
 
     /// Returns the accesses on each tier, as the samples kept stand for them.
@@ -193,6 +244,8 @@ impl Evidence {
                 continue;
             }
             let then = next.insert(seen.page, seen.tier).or_else(|| memory.residency.tier_of(seen.page));
+            // A settled page is in one of so many passes.
+            let half = half * f64::from(seen.weight);
             let spans = [(time - half, time), (time, time + half)];
             for (span, tier) in spans.into_iter().zip([seen.tier, then.unwrap_or(seen.tier)]) {
                 take(tier, Observation { span, part: 0.5, weight: observation.weight / 2.0, ..observation });

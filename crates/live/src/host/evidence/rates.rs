@@ -12,19 +12,36 @@
 //! few did, pages that are seen by luck look hotter than they are. A touch in a window T then stands for
 //! all accesses of the page in it, r T / (1 - exp(-r T)), the inverse of its probability: 1 for a page that
 //! is rarely touched, r T for one that always is.
+//!
+//! Neighbours share their heat as far as they resemble each other: the rates of a block of [`BLOCK`] pages are
+//! taken to be gamma-distributed, with mean m and shape a (empirical Bayes):
+//!
+//! ```text
+//! r = (n - 1 + a) / (e + a / m)
+//! m = (touches + 1) / (exposure + 1 / mean of all pages)
+//! a = sum of u^2 / sum of ((n - u)^2 - u), u = e m       counts vary more than Poisson's by u^2 / a
+//! ```
+//!
+//! This holds of a page whose count is within two standard errors of its block's, |n - u| <= 2 sqrt(u) + 2:
+//! a page that differs, as hot ones among cold ones do, tells of itself alone.
 
 use std::ops::Range;
 
 use isotherm_core::{Nanos, PageId};
 use isotherm_linux::process::Pid;
-use isotherm_linux::source::Race;
+use isotherm_linux::source::{Race, SETTLED_EVERY};
 
+use super::border::{self, Unit};
 use super::races::{Chosen, Races};
 
 /// Touches after which a page's numbers are halved, so that it may change.
 const FULL: u16 = 256;
 /// Weight of a new window in the mean window time.
 const RECENT: f64 = 1.0 / 256.0;
+/// Pages that share their heat.
+const BLOCK: usize = 64;
+/// Most that the pages of a block are taken to resemble each other: the shape of their rates' distribution.
+const ALIKE: f64 = 256.0;
 /// Shortest exposure in nanoseconds: what entering the kernel takes until the touch is told.
 const LEAST: f32 = 100.0;
 
@@ -50,11 +67,10 @@ impl Page {
         self.exposed += nanoseconds.max(LEAST);
     }
 
-    /// Returns touches per nanosecond; `delay`: nanoseconds of a touch that are none of the page's.
-    fn rate(self, delay: f64) -> f64 {
-        let touched = self.touches();
-        let exposed = (self.nanoseconds() - touched * delay).max(touched * f64::from(LEAST));
-        if touched == 0.0 { 0.0 } else { (touched - 1.0) / exposed }
+    /// Returns whether its touches are as many as expected of a page like its neighbours.
+    fn is_like(self, prior: Prior) -> bool {
+        let expected = self.nanoseconds() * f64::from(prior.mean);
+        (self.touches() - expected).abs() <= 2.0 * expected.sqrt() + 2.0
     }
 
     fn is_new(self) -> bool {
@@ -71,12 +87,31 @@ impl Page {
     }
 }
 
+/// The distribution that a page's rate is taken from: gamma, by shape and mean.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+struct Prior {
+    shape: f32,
+    /// Touches per nanosecond.
+    mean: f32,
+}
+
+impl Prior {
+    /// Returns the shape over the mean: the exposure that it is worth.
+    fn exposure(self) -> f64 {
+        if self.mean > 0.0 { f64::from(self.shape / self.mean) } else { 0.0 }
+    }
+}
+
 /// The rates of all pages; empty where no source has windows.
 #[derive(Debug, Default)]
 pub(crate) struct Rates {
     pages: Vec<Page>,
     /// The rates of huge pages, which are armed and touched as one, by chunk.
     chunks: Vec<Page>,
+    /// Of each block of pages, as of the last choice of settled memory.
+    blocks: Vec<Prior>,
+    /// Pages that are in one of some passes, a bit each.
+    settled: Vec<u64>,
     /// Mean time of recent windows in nanoseconds.
     window: f64,
     /// Pages and huge pages that were in windows, and how often.
@@ -97,10 +132,12 @@ pub(crate) struct Standing {
 }
 
 impl Rates {
-    pub(crate) fn touched(&mut self, page: PageId, exposed_ns: u32) {
+    /// Notes a touch of a page in a window, which stands for so many windows.
+    pub(crate) fn touched(&mut self, page: PageId, exposed_ns: u32, weight: u32) {
         self.races.touched(page, exposed_ns);
         let page = entry(&mut self.pages, page.index());
-        (self.known, self.windows) = (self.known + u64::from(page.is_new()), self.windows + 1);
+        self.known += u64::from(page.is_new());
+        self.windows += u64::from(weight);
         page.count(true);
         page.expose(exposed_ns as f32);
     }
@@ -120,8 +157,10 @@ impl Rates {
     /// Notes that a page was not touched in a window.
     pub(crate) fn untouched(&mut self, page: PageId, exposed: Nanos) {
         self.races.untouched(page, exposed);
+        let times = if self.is_settled(page) { SETTLED_EVERY } else { 1 };
         let page = entry(&mut self.pages, page.index());
-        (self.known, self.windows) = (self.known + u64::from(page.is_new()), self.windows + 1);
+        self.known += u64::from(page.is_new());
+        self.windows += u64::from(times);
         page.count(false);
         page.expose(exposed.0 as f32);
     }
@@ -158,17 +197,99 @@ impl Rates {
         if let Some(raced) = self.races.rate(page) {
             return standing(raced.rate * window, raced.variance, raced.shared);
         }
-        self.timed(self.pages.get(page.index()), window)
+        self.timed(self.pages.get(page.index()), self.prior(page.index()), window)
     }
 
     /// Returns what a touch of any page of the chunk stands for, where the chunk is a huge page.
     pub(crate) fn standing_in(&self, chunk: usize, window: f64) -> Standing {
-        self.timed(self.chunks.get(chunk), window)
+        self.timed(self.chunks.get(chunk), Prior::default(), window)
     }
 
-    fn timed(&self, page: Option<&Page>, window: f64) -> Standing {
+    fn timed(&self, page: Option<&Page>, prior: Prior, window: f64) -> Standing {
         let page = page.copied().unwrap_or_default();
-        standing(page.rate(self.races.delay()) * window, 1.0 / page.touches().max(1.0), 0.0)
+        let prior = if page.is_like(prior) { prior } else { Prior::default() };
+        let (touched, shape) = (page.touches(), f64::from(prior.shape));
+        // A touch's delay is none of the page's time.
+        let exposed = (page.nanoseconds() - touched * self.races.delay()).max(touched * f64::from(LEAST));
+        let rate = if touched == 0.0 { 0.0 } else { (touched - 1.0 + shape) / (exposed + prior.exposure()) };
+        standing(rate * window, 1.0 / (touched + shape).max(1.0), 0.0)
+    }
+
+    fn prior(&self, page: usize) -> Prior {
+        self.blocks.get(page / BLOCK).copied().unwrap_or_default()
+    }
+
+    pub(super) fn is_settled(&self, page: PageId) -> bool {
+        has(&self.settled, page.0)
+    }
+
+    /// Chooses the memory whose tier is beyond doubt where `fast` pages fit into the fast tier, at most `most`
+    /// runs of pages. Those of a huge page are `in_chunk`; `idle` ones are known not to have been touched for
+    /// so many nanoseconds more.
+    pub(crate) fn choose_settled(
+        &mut self,
+        fast: u64,
+        in_chunk: u32,
+        idle: &[(Range<u32>, f64)],
+        most: usize,
+    ) -> Vec<Range<u32>> {
+        self.share_heat();
+        let mut more: Vec<f64> = Vec::new();
+        for (pages, time) in idle {
+            more.resize(more.len().max(pages.end as usize), 0.0);
+            more[pages.start as usize..pages.end as usize].fill(*time);
+        }
+        let unit = |pages: Range<u32>, page: &Page, prior: Prior| {
+            let more = more.get(pages.start as usize).copied().unwrap_or(0.0);
+            let (touches, exposed) = (page.touches(), page.nanoseconds() + more);
+            let rate = (touches + f64::from(prior.shape)) / (exposed + prior.exposure());
+            (exposed > 0.0).then_some(Unit { pages, touches, exposed, rate })
+        };
+        let mut units: Vec<Unit> = Vec::new();
+        for at in 0..self.pages.len().max(more.len()) {
+            let (page, id) = (self.pages.get(at).copied().unwrap_or_default(), at as u32);
+            // The windows of these tie all races to the clock.
+            if !self.races.is_timed(PageId(id)) {
+                let prior = self.prior(at);
+                // Without a touch a page still has a rank.
+                units.extend(unit(id..id + 1, &page, Prior { shape: prior.shape.max(0.5), ..prior }));
+            }
+        }
+        if in_chunk > 1 {
+            let chunk_units = self.chunks.iter().zip((0..).step_by(in_chunk as usize));
+            units.extend(
+                chunk_units
+                    .filter_map(|(chunk, first)| unit(first..first + in_chunk, chunk, Prior::default())),
+            );
+        }
+        let mut runs = border::settled(units, fast);
+        runs.truncate(most);
+        self.settled = bits(&runs);
+        runs
+    }
+
+    /// Finds how much the pages of each block resemble each other.
+    fn share_heat(&mut self) {
+        let sum = |pages: &[Page]| {
+            pages.iter().fold((0.0, 0.0), |sum, page| (sum.0 + page.touches(), sum.1 + page.nanoseconds()))
+        };
+        let (touches, exposed) = sum(&self.pages);
+        self.blocks.clear();
+        if touches == 0.0 {
+            return;
+        }
+        self.blocks.extend(self.pages.chunks(BLOCK).map(|pages| {
+            let own = sum(pages);
+            let mean = (own.0 + 1.0) / (own.1 + exposed / touches);
+            let (mut expected, mut beyond) = (0.0, 0.0);
+            for page in pages {
+                let (count, around) = (page.touches(), page.nanoseconds() * mean);
+                expected += around * around;
+                beyond += (count - around) * (count - around) - around;
+            }
+            let shape = if beyond > expected / ALIKE { expected / beyond } else { ALIKE };
+            Prior { shape: shape as f32, mean: mean as f32 }
+        }));
     }
 
     /// Forgets the pages of a chunk.
@@ -184,8 +305,25 @@ impl Rates {
     }
 
     pub(crate) fn bytes(&self) -> usize {
-        (self.pages.capacity() + self.chunks.capacity()) * size_of::<Page>() + self.races.bytes()
+        (self.pages.capacity() + self.chunks.capacity()) * size_of::<Page>()
+            + self.blocks.capacity() * size_of::<Prior>()
+            + self.settled.capacity() * size_of::<u64>()
+            + self.races.bytes()
     }
+}
+
+/// Returns pages as a bit each.
+fn bits(pages: &[Range<u32>]) -> Vec<u64> {
+    let end = pages.iter().map(|pages| pages.end).max().unwrap_or(0);
+    let mut bits = vec![0; end.div_ceil(64) as usize];
+    for page in pages.iter().cloned().flatten() {
+        bits[page as usize / 64] |= 1 << (page % 64);
+    }
+    bits
+}
+
+fn has(bits: &[u64], page: u32) -> bool {
+    bits.get(page as usize / 64).is_some_and(|bits| bits >> (page % 64) & 1 != 0)
 }
 
 fn entry(pages: &mut Vec<Page>, at: usize) -> &mut Page {

@@ -1,18 +1,21 @@
 //! A ratio of accesses with an interval that covers other runs of the same program.
 //!
 //! Samples of one moment resemble each other: they come from the same windows, under the same placement. So
-//! the interval does not count samples. It compares stretches of the run (batch means, with the ratio's
-//! linearised error, the delta method) of three lengths, and takes the length that shows the largest error:
-//! what changes slowly, such as a placement that a policy still learns, shows in long stretches only. Two
-//! errors are added that all stretches share or none shows: that of the rates of pages that windows saturate,
-//! and that of few samples (Wilson's interval for as many samples as their unequal weights are worth).
+//! the interval does not count samples. It compares each stretch of the run with the next one (mean square
+//! successive difference, von Neumann 1941, with the ratio's linearised error, the delta method), in stretches
+//! of three lengths, and takes the length that shows the largest error. A steady rise, as of a placement that
+//! a policy learns, is in all runs. Runs differ in when it comes: by an eighth of their length ([`SHIFT`]),
+//! times what the ratio rises from the first quarter to the last. Two errors are added that all stretches
+//! share or none shows: that of the rates of pages that windows saturate, and that of few samples (Wilson's
+//! interval for as many samples as their unequal weights are worth).
 
 use isotherm_core::live_result::Estimate;
 
-/// Stretches of a run that are compared, and Student's 97.5 % quantile for each number of them.
-const STRETCHES: [(usize, f64); 3] = [(32, 2.040), (16, 2.131), (8, QUANTILE)];
-/// The same of eight stretches.
-pub(super) const QUANTILE: f64 = 2.365;
+/// Stretches of a run that are compared, and Student's 97.5 % quantile for each number of them: successive
+/// differences have two thirds of their degrees of freedom.
+const STRETCHES: [(usize, f64); 3] = [(32, 2.080), (16, 2.228), (8, 2.571)];
+/// Part of a run by which another one may learn earlier or later.
+const SHIFT: f64 = 1.0 / 8.0;
 const FINEST: usize = STRETCHES[0].0;
 /// The normal distribution's 97.5 % quantile.
 const NORMAL: f64 = 1.96;
@@ -112,12 +115,27 @@ pub(crate) fn estimate(blocks: &[Block], shared: f64, samples: f64) -> Estimate 
         if count < 2.0 {
             continue;
         }
-        let deviation = |block: &Block| (block.values - value * block.accesses).powi(2);
-        let variance = stretches.iter().map(deviation).sum::<f64>() * count / (count - 1.0);
+        let deviation = |block: &Block| block.values - value * block.accesses;
+        let differences = stretches.windows(2).map(|two| (deviation(&two[1]) - deviation(&two[0])).powi(2));
+        let variance = differences.sum::<f64>() / 2.0 * count / (count - 1.0);
         error = error.max(quantile * (variance / (all.accesses * all.accesses) + shared).sqrt());
     }
+    let error = error.hypot(SHIFT * rise(blocks));
     let (low, high) = few(value, samples);
     Estimate { value, low: (value - error).min(low).max(0.0), high: (value + error).max(high).min(1.0) }
+}
+
+/// Returns how far the ratio of the last quarter is from that of the first.
+fn rise(blocks: &[Block]) -> f64 {
+    let quarter = blocks.len().div_ceil(4).min(blocks.len());
+    let of = |blocks: &[Block]| {
+        let sum = total(blocks);
+        (sum.accesses > 0.0).then(|| sum.values / sum.accesses)
+    };
+    match (of(&blocks[..quarter]), of(&blocks[blocks.len() - quarter..])) {
+        (Some(first), Some(last)) => last - first,
+        _ => 0.0,
+    }
 }
 
 /// Returns Wilson's interval of a share.

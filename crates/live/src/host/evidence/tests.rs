@@ -2,7 +2,7 @@
 
 use isotherm_core::{Nanos, PageId};
 use isotherm_linux::process::Pid;
-use isotherm_linux::source::Race;
+use isotherm_linux::source::{Race, SETTLED_EVERY};
 
 use super::rates::Rates;
 use super::ratio::{Observation, of_observations};
@@ -77,22 +77,37 @@ impl World {
 
     /// Returns the time and page of each touch.
     fn see(&self, rates: &mut Rates, passes: usize, delay: f64, random: &mut Random) -> Vec<(f64, usize)> {
+        let seen = (0..passes).flat_map(|pass| self.see_pass(rates, pass, delay, random));
+        seen.map(|(time, page, _)| (time, page)).collect()
+    }
+
+    /// Returns the time and page of each touch in a pass, and the passes that it stands for.
+    fn see_pass(
+        &self,
+        rates: &mut Rates,
+        pass: usize,
+        delay: f64,
+        random: &mut Random,
+    ) -> Vec<(f64, usize, u32)> {
         let mut seen = Vec::new();
         let windows = self.rates.len() / ARMED;
-        for pass in 0..passes {
-            for window in 0..windows {
-                let time = pass as f64 + window as f64 / windows as f64;
-                for page in window * ARMED..(window + 1) * ARMED {
-                    let first = -random.unit().ln() / self.rates[page];
-                    if first < WINDOW {
-                        rates.touched(PageId(page as u32), (first + delay).max(1.0) as u32);
-                        seen.push((time, page));
-                    } else {
-                        rates.untouched(PageId(page as u32), Nanos(WINDOW as u64));
-                    }
+        for window in 0..windows {
+            let time = pass as f64 + window as f64 / windows as f64;
+            for page in window * ARMED..(window + 1) * ARMED {
+                let settled = rates.is_settled(PageId(page as u32));
+                if settled && !(page + pass).is_multiple_of(SETTLED_EVERY as usize) {
+                    continue;
                 }
-                rates.closed(Nanos(WINDOW as u64));
+                let weight = if settled { SETTLED_EVERY } else { 1 };
+                let first = -random.unit().ln() / self.rates[page];
+                if first < WINDOW {
+                    rates.touched(PageId(page as u32), (first + delay).max(1.0) as u32, weight);
+                    seen.push((time, page, weight));
+                } else {
+                    rates.untouched(PageId(page as u32), Nanos(WINDOW as u64));
+                }
             }
+            rates.closed(Nanos(WINDOW as u64));
         }
         seen
     }
@@ -121,6 +136,100 @@ fn intervals_contain_the_truth_in_nineteen_of_twenty_runs() {
         let (covered, error, plain) = repeat(1000, pages, passes, exponent);
         assert!(covered >= 930, "exponent {exponent}: {covered} of 1000, error {error:.3}, plain {plain:.3}");
     }
+}
+
+/// The share of the accesses that go to the pages chosen for half of the memory by their estimated rates,
+/// once so many touches were seen.
+fn chosen_share(world: &World, touches: usize, settling: bool, random: &mut Random) -> f64 {
+    let pages = world.rates.len();
+    let (mut rates, mut seen) = (Rates::default(), 0);
+    for pass in 0.. {
+        seen += world.see_pass(&mut rates, pass, 0.0, random).len();
+        if seen >= touches {
+            break;
+        }
+        if settling {
+            rates.choose_settled(pages as u64 / 2, 512, &[], usize::MAX);
+        }
+    }
+    let mut order: Vec<usize> = (0..pages).collect();
+    let rate = |page: &usize| rates.standing(PageId(*page as u32), WINDOW).accesses;
+    order.sort_by(|one, other| rate(other).total_cmp(&rate(one)));
+    let fast: f64 = order[..pages / 2].iter().map(|&page| world.rates[page]).sum();
+    fast / world.rates.iter().sum::<f64>()
+}
+
+#[test]
+fn windows_spent_around_the_border_find_more_of_what_is_hot() {
+    let mut missing = [0.0, 0.0];
+    for repetition in 0..10 {
+        let random = &mut Random(repetition);
+        let world = World::new(4096, 0.99, random);
+        let mut best = world.rates.clone();
+        best.sort_unstable_by(|one, other| other.total_cmp(one));
+        let best = best[..2048].iter().sum::<f64>() / world.rates.iter().sum::<f64>();
+        for (missing, settling) in missing.iter_mut().zip([false, true]) {
+            *missing += (best - chosen_share(&world, 150_000, settling, random)) / 10.0;
+        }
+    }
+    assert!(missing[1] < 0.9 * missing[0], "{missing:.4?}");
+}
+
+#[test]
+fn a_settled_page_counts_as_often_as_it_is_passed_over() {
+    let random = &mut Random(9);
+    let world = World::new(1024, 0.99, random);
+    let mut rates = Rates::default();
+    let mut sums = [0.0; 2];
+    for pass in 0..400 {
+        let seen = world.see_pass(&mut rates, pass, 0.0, random);
+        let settled = |page: usize| rates.is_settled(PageId(page as u32));
+        if pass >= 40 {
+            for (_, page, weight) in seen.into_iter().filter(|seen| settled(seen.1)) {
+                sums[0] += f64::from(weight) * rates.standing(PageId(page as u32), WINDOW).accesses;
+            }
+            sums[1] +=
+                (0..1024).filter(|&page| settled(page)).map(|page| world.rates[page] * WINDOW).sum::<f64>();
+        } else {
+            rates.choose_settled(512, 512, &[], usize::MAX);
+        }
+    }
+    assert!((sums[0] / sums[1] - 1.0).abs() < 0.05, "{sums:?}");
+    // A pass is as long as it was.
+    let passes = rates.pass(Nanos(400_000));
+    assert!(passes.0.abs_diff(1000) < 30, "{passes:?}");
+}
+
+#[test]
+fn neighbours_share_their_heat_as_far_as_they_are_alike() {
+    // Blocks of 64 pages with one rate each, seen in two passes; and the same pages scattered.
+    let mut errors = [[0.0; 2]; 2];
+    for repetition in 0..10 {
+        let random = &mut Random(repetition);
+        let mut world = World::new(64, 0.99, random);
+        world.rates = world.rates.iter().flat_map(|&rate| [0.1 * rate; 64]).collect();
+        world.fast = vec![false; world.rates.len()];
+        for error in &mut errors {
+            let mut rates = Rates::default();
+            world.see(&mut rates, 2, 0.0, random);
+            let difference = |rates: &Rates| {
+                let of = |page: usize| rates.standing(PageId(page as u32), WINDOW).accesses;
+                let truth = |page: usize| {
+                    let expected = world.rates[page] * WINDOW;
+                    expected / -(-expected).exp_m1()
+                };
+                let pages = world.rates.len();
+                (0..pages).map(|page| (of(page) / truth(page) - 1.0).powi(2)).sum::<f64>() / pages as f64
+            };
+            error[0] += difference(&rates);
+            rates.choose_settled(u64::MAX, 512, &[], 0);
+            error[1] += difference(&rates);
+            (1..world.rates.len()).rev().for_each(|at| world.rates.swap(at, random.below(at + 1)));
+        }
+    }
+    let [alike, scattered] = errors;
+    assert!(alike[1] < 0.5 * alike[0], "{errors:?}");
+    assert!(scattered[1] < 1.1 * scattered[0], "{errors:?}");
 }
 
 /// Runs races among the hottest pages, as the agent does: those armed are touched in proportion to their

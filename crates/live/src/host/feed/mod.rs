@@ -12,7 +12,7 @@ use isotherm_core::{
 };
 use isotherm_linux::LinuxError;
 use isotherm_linux::process::Pid;
-use isotherm_linux::source::{Access, AccessSource, Cause, DeviceAnswer, Race, Untouched};
+use isotherm_linux::source::{Access, AccessSource, Cause, DeviceAnswer, Race, ScannedMapping, Untouched};
 
 use super::options::Options;
 use super::signals::counter_origin;
@@ -46,6 +46,7 @@ pub(crate) struct Feed {
     /// Windows of the sources that have closed.
     closed: Vec<Untouched>,
     races: Vec<Race>,
+    mappings: Vec<ScannedMapping>,
     /// Pages of the current block; `None` for memory that is not tiered.
     pages: Vec<Option<PageId>>,
     lost: u64,
@@ -75,6 +76,7 @@ impl Feed {
             taken: 0,
             closed: Vec::new(),
             races: Vec::new(),
+            mappings: Vec::new(),
             pages: Vec::with_capacity(BLOCK),
             lost: 0,
             counters: Counters {
@@ -157,13 +159,15 @@ impl Feed {
         let before = waiting.len();
         let mut closed = std::mem::take(&mut self.closed);
         let mut races = std::mem::take(&mut self.races);
+        let mut mappings = std::mem::take(&mut self.mappings);
         self.each(|source| {
             source.drain(&mut waiting)?;
             source.untouched(&mut closed);
             source.races(&mut races);
+            source.mappings(&mut mappings);
             Ok(())
         });
-        (self.closed, self.races) = (closed, races);
+        (self.closed, self.races, self.mappings) = (closed, races, mappings);
         let told: Vec<_> = self.sources.iter_mut().flat_map(|source| source.warnings()).collect();
         told.into_iter().for_each(|warning| self.warning(warning));
         self.waiting = waiting;
@@ -180,6 +184,9 @@ impl Feed {
     ) {
         self.closed.drain(..).for_each(|window| tally.evidence.untouched(&window, memory));
         self.races.drain(..).for_each(|race| tally.evidence.raced(&race));
+        if !self.mappings.is_empty() {
+            tally.evidence.scanned(&std::mem::take(&mut self.mappings), memory);
+        }
         let waiting = std::mem::take(&mut self.waiting);
         let mut pages = std::mem::take(&mut self.pages);
         loop {
@@ -232,10 +239,14 @@ impl Feed {
                     self.count(tier.index(), access, accesses);
                 }
                 if self.delivering {
-                    let (weight, latency, operation) = (access.weight, access.latency, access.operation);
-                    let sample = Sample { time, page, weight, latency, exposed: 0, tier, operation };
+                    let windows = matches!(access.cause, Cause::Touched { .. });
                     // Policies count samples, which windows show once however often a page is accessed.
-                    let times = if weight == 1 { accesses.min(MOST_COPIES) as usize } else { 1 };
+                    let (weight, times) = match access.weight {
+                        weight if windows || weight == 1 => (1, accesses.min(MOST_COPIES) as usize),
+                        weight => (weight, 1),
+                    };
+                    let (latency, operation) = (access.latency, access.operation);
+                    let sample = Sample { time, page, weight, latency, exposed: 0, tier, operation };
                     batch.samples.extend(std::iter::repeat_n(sample, times));
                 }
             }

@@ -157,6 +157,21 @@ impl PageNumbering {
         self.pages_of(page.0 / self.pages_in_chunk())
     }
 
+    pub(crate) fn processes(&self) -> impl Iterator<Item = Pid> {
+        self.directories.keys().copied()
+    }
+
+    /// Returns the pages of a range of addresses that are numbered, a run for each chunk.
+    pub(crate) fn within(&self, process: Pid, range: &Range<u64>) -> impl Iterator<Item = Range<u32>> {
+        let chunks = (range.start >> CHUNK_SHIFT)..range.end.div_ceil(1 << CHUNK_SHIFT);
+        let range = range.clone();
+        chunks.filter_map(move |chunk| {
+            let first = self.at(process, range.start.max(chunk << CHUNK_SHIFT))?;
+            let last = self.at(process, range.end.min((chunk + 1) << CHUNK_SHIFT) - 1)?;
+            Some(first.0..last.0 + 1)
+        })
+    }
+
     pub(crate) fn chunks_of(&self, process: Pid) -> &[u32] {
         self.directories.get(&process).map_or(&[], |directory| &directory.chunks)
     }
