@@ -53,7 +53,7 @@ pub struct Untouched {
     pub exposed: Nanos,
 }
 
-/// What a scan of accessed bits found of a mapping ([`AccessSource::mappings`]).
+/// A mapping as a scan of accessed bits found it ([`AccessSource::mappings`]).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScannedMapping {
     pub process: Pid,

@@ -209,8 +209,8 @@ fn step(host: &mut LiveHost) -> (SampleBatch, bool) {
     (batch, running)
 }
 
-/// Three mappings of 4 MiB. Windows touched pages of the first one only; in the second more pages were accessed
-/// than windows had armed, in the third no more than that.
+/// Three mappings of 4 MiB. Windows touched pages of the first one only; in the second more pages were
+/// accessed than windows had armed, in the third no more than that.
 #[test]
 fn accessed_bits_name_memory_that_nobody_uses() {
     const MAPPING: u64 = 1024;

@@ -77,8 +77,8 @@
 //! # Parts
 //!
 //! [`agent`] is the loop; [`mechanism`] arms and disarms, with [`window`], [`store`] and [`mappings`];
-//! [`pass`] chooses, but for [`settled`] memory; [`race`] compares the hottest pages; [`pace`] bounds; [`link`] and [`connection`] are
-//! the two ends of [`protocol`]; [`source`] is the engine's side.
+//! [`pass`] chooses, but for [`settled`] memory; [`race`] compares the hottest pages; [`pace`] bounds;
+//! [`link`] and [`connection`] are the two ends of [`protocol`]; [`source`] is the engine's side.
 //!
 //! [`AccessSource::untouched`]: crate::source::AccessSource::untouched
 //! [`AccessSource::statistics`]: crate::source::AccessSource::statistics

@@ -8,8 +8,8 @@
 //! cold:  (sqrt(n + 1) + 1)^2 / e < border       one of about 1/2
 //! ```
 //!
-//! A hot page has [`KNOWN`] touches at least: fewer windows must not leave its rate, and what its touches stand
-//! for, unknown.
+//! A hot page has [`KNOWN`] touches at least: fewer windows must not leave its rate unknown, and what its
+//! touches stand for.
 //!
 //! Sources spend fewer windows on it ([`isotherm_linux::source::AccessSource::set_settled`]).
 

@@ -13,8 +13,8 @@
 //! all accesses of the page in it, r T / (1 - exp(-r T)), the inverse of its probability: 1 for a page that
 //! is rarely touched, r T for one that always is.
 //!
-//! Neighbours share their heat as far as they resemble each other: the rates of a block of [`BLOCK`] pages are
-//! taken to be gamma-distributed, with mean m and shape a (empirical Bayes):
+//! Neighbours share their heat as far as they resemble each other: the rates of a block of [`BLOCK`] pages
+//! are taken to be gamma-distributed, with mean m and shape a (empirical Bayes):
 //!
 //! ```text
 //! r = (n - 1 + a) / (e + a / m)
@@ -223,8 +223,8 @@ impl Rates {
         has(&self.settled, page.0)
     }
 
-    /// Chooses the memory whose tier is beyond doubt where `fast` pages fit into the fast tier, at most `most`
-    /// runs of pages. Those of a huge page are `in_chunk`; `idle` ones are known not to have been touched for
+    /// Chooses the memory whose tier is beyond doubt where `fast` pages fit into the fast tier, at most
+    /// `most` runs of pages. Those of a huge page are `in_chunk`; `idle` ones are known not to have been touched for
     /// so many nanoseconds more.
     pub(crate) fn choose_settled(
         &mut self,
