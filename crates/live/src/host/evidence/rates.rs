@@ -224,8 +224,8 @@ impl Rates {
     }
 
     /// Chooses the memory whose tier is beyond doubt where `fast` pages fit into the fast tier, at most
-    /// `most` runs of pages. Those of a huge page are `in_chunk`; `idle` ones are known not to have been touched for
-    /// so many nanoseconds more.
+    /// `most` runs of pages. A huge page has `in_chunk` pages; `idle` ones are known not to have been touched
+    /// for so many nanoseconds more.
     pub(crate) fn choose_settled(
         &mut self,
         fast: u64,

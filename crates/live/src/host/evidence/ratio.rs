@@ -3,11 +3,11 @@
 //! Samples of one moment resemble each other: they come from the same windows, under the same placement. So
 //! the interval does not count samples. It compares each stretch of the run with the next one (mean square
 //! successive difference, von Neumann 1941, with the ratio's linearised error, the delta method), in
-//! stretches of three lengths, and takes the length that shows the largest error. A steady rise, as of a placement that
-//! a policy learns, is in all runs. Runs differ in when it comes: by an eighth of their length ([`SHIFT`]),
-//! times what the ratio rises from the first quarter to the last. Two errors are added that all stretches
-//! share or none shows: that of the rates of pages that windows saturate, and that of few samples (Wilson's
-//! interval for as many samples as their unequal weights are worth).
+//! stretches of three lengths, and takes the length that shows the largest error. A steady rise, as of a
+//! placement that a policy learns, is in all runs. Runs differ in when it comes: by an eighth of their length
+//! ([`SHIFT`]), times what the ratio rises from the first quarter to the last. Two errors are added that all
+//! stretches share or none shows: that of the rates of pages that windows saturate, and that of few samples
+//! (Wilson's interval for as many samples as their unequal weights are worth).
 
 use isotherm_core::live_result::Estimate;
 
