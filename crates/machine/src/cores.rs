@@ -14,7 +14,7 @@ use crate::profile::Profile;
 use crate::streamer::Triggers;
 use crate::thread_model::{CoreTiming, Request, ThreadModel, Timing};
 use crate::tiers::{Server, Tier};
-use crate::translation::{Footprint, Translator, Walks};
+use crate::translation::{Footprint, Translation, Translator, Walks};
 
 /// Tier of the page tables: Linux allocates them on the node of the thread that faults, the fast one.
 const TABLES: usize = 0;
@@ -150,19 +150,26 @@ impl Cores {
         }
     }
 
-    /// Has the processor fetch what an access to the page will need.
+    /// Has the processor fetch what the page's translation will need.
     #[inline]
     pub fn prefetch(&self, page: u32) {
         self.translator.prefetch(page);
     }
 
-    /// Executes a thread up to its next miss, in a page that `tier` serves.
+    /// Translates the page of a thread's next access that is not yet translated. Only the end of a block and
+    /// flushes change what comes out, so a whole block may be translated before it is executed.
     #[inline(always)]
-    pub fn access(&mut self, thread: u16, request: Request, page: u32, tier: usize) -> Timing {
+    pub fn translate(&mut self, thread: u16, page: u32, triggers: Triggers) -> Translation {
         let tables = &mut self.tiers[TABLES];
-        let streams = request.triggers != Triggers::default();
+        let streams = triggers != Triggers::default();
         let translation = self.translator.translate(thread, page, streams, tables.latency);
         tables.read_unasked(translation.from_memory.into());
+        translation
+    }
+
+    /// Executes a thread up to its next miss, in a translated page that `tier` serves.
+    #[inline(always)]
+    pub fn access(&mut self, thread: u16, request: Request, translation: Translation, tier: usize) -> Timing {
         let model = &mut self.threads[usize::from(thread)].model;
         let state = &mut self.tiers[tier];
         let timing = model.access(&self.timing, request, translation, tier, state.latency);
@@ -325,7 +332,8 @@ mod tests {
                     store: false,
                 };
                 cores.enter(thread);
-                cores.access(thread, request, step % 64, 1);
+                let translation = cores.translate(thread, step % 64, request.triggers);
+                cores.access(thread, request, translation, 1);
             }
         }
         cores.end_block();

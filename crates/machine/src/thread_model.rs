@@ -222,7 +222,7 @@ impl ThreadModel {
 
     /// Returns when the line is requested of memory, and whether a prefetch does it. Otherwise the access
     /// does, at its `issue`, which waits for a register of the second-level cache.
-    #[inline]
+    #[inline(always)]
     fn fetch(&mut self, timing: &CoreTiming, by: Triggers, issue: &mut u64, latency: u64) -> (u64, bool) {
         if self.l2_registers.is_empty() {
             return (*issue, false);

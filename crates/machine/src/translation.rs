@@ -59,6 +59,9 @@ struct Level<const GROUP: usize> {
     latest: Vec<u32>,
     groups_of_set: usize,
     ways: usize,
+    /// The page of the only entry of a level that has no more, as many of a scaled run: beside its share.
+    only: u32,
+    is_one_entry: bool,
     /// Share of a set's last way that exists, of [`WHOLE`]: so many of its hits count.
     last: u32,
     /// Sum of these shares that no hit has taken yet.
@@ -76,6 +79,8 @@ impl<const GROUP: usize> Level<GROUP> {
         let ways = (of_set as usize + usize::from(fraction > 0)).max(1);
         let groups_of_set = ways.div_ceil(GROUP);
         Self {
+            only: NO_PAGE,
+            is_one_entry: ways * sets as usize == 1,
             groups: vec![[NO_PAGE; GROUP]; groups_of_set * sets as usize],
             latest: vec![0; sets as usize],
             groups_of_set,
@@ -83,11 +88,6 @@ impl<const GROUP: usize> Level<GROUP> {
             last: if fraction > 0 || of_set < 1.0 { fraction } else { WHOLE },
             due: 0,
         }
-    }
-
-    /// Returns whether it holds one page, the latest, and no other.
-    fn is_one_entry(&self) -> bool {
-        self.ways * self.latest.len() == 1
     }
 
     /// Returns the entries of the page's set, and which is its latest.
@@ -102,6 +102,9 @@ impl<const GROUP: usize> Level<GROUP> {
     /// Returns whether the page was there, and makes it the latest.
     #[inline(always)]
     fn look_up(&mut self, page: u32) -> bool {
+        if self.is_one_entry {
+            return std::mem::replace(&mut self.only, page) == page && self.last_way_holds();
+        }
         let ways = self.ways;
         let (groups, latest) = self.set(page);
         if holds(groups, page) {
@@ -136,11 +139,13 @@ impl<const GROUP: usize> Level<GROUP> {
     }
 
     fn flush(&mut self, page: u32) {
+        self.only = if self.only == page { NO_PAGE } else { self.only };
         let tags = self.set(page).0.as_flattened_mut();
         tags.iter_mut().filter(|tag| **tag == page).for_each(|tag| *tag = NO_PAGE);
     }
 
     fn flush_all(&mut self) {
+        self.only = NO_PAGE;
         self.groups.fill([NO_PAGE; GROUP]);
     }
 }
@@ -227,7 +232,7 @@ impl Translator {
         let entries = |entries: u32| f64::from(entries) / scale;
         let tlb = Tlb {
             last: NO_PAGE,
-            first: Some(Level::new(entries(first), first_ways, pages)).filter(|first| !first.is_one_entry()),
+            first: Some(Level::new(entries(first), first_ways, pages)).filter(|first| !first.is_one_entry),
             second: Level::new(entries(second), second_ways, pages),
             directories: Level::new(entries(profile.tlb.directory_entries), DIRECTORY_WAYS, pages),
         };

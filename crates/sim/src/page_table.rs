@@ -3,7 +3,6 @@
 use crate::lru::{List, Lru, Pass};
 use crate::page_state::{ACCESSED, ARMED, KEPT, REFERENCED, SHADOWED, TIER_MASK, UNMAPPED};
 use crate::page_walk::EntriesRead;
-use crate::stream::Access;
 use crate::summary::FastRows;
 use isotherm_core::{Allocation, MoveStatus, PageId, Pages, TierId};
 use prefetch_index::prefetch_index;
@@ -22,8 +21,9 @@ pub(crate) trait Locator {
     /// Has the processor fetch what [`Self::serve`] will need.
     fn prefetch(&self, _page: u32) {}
 
-    /// Reads what [`Self::serve`] will need for pages that these accesses touch first.
-    fn approach(&self, _accesses: &[Access]) {}
+    /// Has the processor fetch what [`Self::serve`] will need beside that if the page is new. Call it once
+    /// the page itself has been fetched.
+    fn prefetch_new(&self, _page: u32) {}
 
     /// Handles the trap of an access to `page`. Returns whether the page was armed.
     fn trap(&mut self, _page: u32, _store: bool) -> bool {
@@ -296,13 +296,12 @@ impl Locator for PageTable {
         prefetch_index(&self.state, page as usize);
     }
 
-    fn approach(&self, accesses: &[Access]) {
-        let Reclaim::Lists(lru) = &self.reclaim else { return };
-        if self.used.iter().sum::<u64>() < self.state.len() as u64 {
-            let runs = accesses.chunk_by(|one, next| one.page == next.page).map(|run| run[0].page);
-            let fresh = |page: &u32| self.state[*page as usize] & TIER_MASK == UNMAPPED;
-            let fresh: Vec<PageId> = runs.filter(fresh).map(PageId).collect();
-            lru.approach(&fresh);
+    #[inline]
+    fn prefetch_new(&self, page: u32) {
+        if self.state[page as usize] & TIER_MASK == UNMAPPED
+            && let Reclaim::Lists(lru) = &self.reclaim
+        {
+            lru.prefetch_new(PageId(page));
         }
     }
 

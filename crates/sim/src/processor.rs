@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use isotherm_core::{Bytes, Counters, Nanos, Operation, PageId, PageSize, Sample, Spent, TierId};
-use isotherm_machine::{BLOCK, BlockEnd, Cause, Cores, Footprint, MAX_TIERS, Profile, Tier};
+use isotherm_machine::{BLOCK, BlockEnd, Cause, Cores, Footprint, MAX_TIERS, Profile, Tier, Translation};
 
 use crate::device::Devices;
 use crate::faults::Faults;
@@ -40,6 +40,8 @@ pub(crate) struct Processor<'a, L> {
     countdowns: Vec<[u64; MAX_TIERS]>,
     /// Tick of each event's last sample, and its samples in that tick, per thread.
     ticks: Vec<[(u64, u64); MAX_TIERS]>,
+    /// Of the accesses of the current block.
+    translations: Vec<Translation>,
     fault_cost: u64,
     lock_hold: u64,
     /// Thread that did the last task work.
@@ -79,6 +81,7 @@ impl<'a, L: Locator> Processor<'a, L> {
             cores: Cores::new(profile, stream.threads, footprint),
             countdowns: vec![[u64::MAX; MAX_TIERS]; stream.threads],
             ticks: vec![[(0, 0); MAX_TIERS]; stream.threads],
+            translations: Vec::with_capacity(BLOCK),
             fault_cost: profile.costs.fault.0 * 1000,
             lock_hold: profile.costs.lock_hold.0 * 1000,
             task_thread: 0,
@@ -165,14 +168,14 @@ impl<'a, L: Locator> Processor<'a, L> {
         self.cores.begin_block();
         let before = self.event_counts();
         let stream = self.stream;
-        self.locator.approach(&stream.accesses[self.next..end]);
-        for (index, access) in (self.next..end).zip(&stream.accesses[self.next..end]) {
-            if let Some(Access { page, .. }) = stream.accesses.get(index + AHEAD) {
-                self.locator.prefetch(*page);
-                self.cores.prefetch(*page);
-            }
-            self.replay(index, access);
+        let accesses = &stream.accesses[self.next..end];
+        let ahead = stream.accesses.get(self.next + AHEAD..).unwrap_or(&[]);
+        self.prepare(accesses, ahead);
+        let translations = std::mem::take(&mut self.translations);
+        for (index, (access, &translation)) in (self.next..).zip(accesses.iter().zip(&translations)) {
+            self.replay(index, access, translation);
         }
+        self.translations = translations;
         self.next = end;
         self.end_block(before);
         self.note_columns();
@@ -194,8 +197,24 @@ impl<'a, L: Locator> Processor<'a, L> {
         self.column = reached;
     }
 
+    /// Translates a block's pages before it is executed, and has what it will need fetched: two short loops
+    /// keep more accesses in the processor's window than a long one.
+    fn prepare(&mut self, accesses: &[Access], ahead: &[Access]) {
+        let (cores, locator) = (&mut self.cores, &self.locator);
+        let translations = accesses.iter().enumerate().map(|(offset, access)| {
+            if let Some(Access { page, .. }) = ahead.get(offset) {
+                cores.prefetch(*page);
+                locator.prefetch(*page);
+            }
+            locator.prefetch_new(access.page);
+            cores.translate(access.thread, access.page, access.triggers())
+        });
+        self.translations.clear();
+        self.translations.extend(translations);
+    }
+
     #[inline]
-    fn replay(&mut self, index: usize, access: &Access) {
+    fn replay(&mut self, index: usize, access: &Access, translation: Translation) {
         let state = self.locator.serve(index, access.page);
         let tier = usize::from(state & TIER_MASK);
         self.cores.enter(access.thread);
@@ -203,7 +222,7 @@ impl<'a, L: Locator> Processor<'a, L> {
             self.fault(access, tier);
         }
         let store = access.store != 0;
-        let timing = self.cores.access(access.thread, access.request(), access.page, tier);
+        let timing = self.cores.access(access.thread, access.request(), translation, tier);
         self.locator.stalled(access.page, store, timing.stall);
         // Lines that the access prefetched and nobody uses are read all the same.
         let streamed = if self.cores.prefetches() { access.useless } else { 0 };

@@ -39,10 +39,14 @@ impl Access {
         Request {
             instructions: self.instructions,
             dependence: self.dependence,
-            triggers: Triggers { stream: self.trigger, pair: self.pair },
+            triggers: self.triggers(),
             lone: self.lone != 0,
             store: self.store != 0,
         }
+    }
+
+    pub(crate) fn triggers(&self) -> Triggers {
+        Triggers { stream: self.trigger, pair: self.pair }
     }
 }
 

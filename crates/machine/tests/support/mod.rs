@@ -93,12 +93,17 @@ impl Bench {
         (self.cores.now(), bytes, self.cores.clock(GENERATORS), self.links)
     }
 
+    fn access(&mut self, thread: u16, request: Request) {
+        let translation = self.cores.translate(thread, 0, request.triggers);
+        self.cores.access(thread, request, translation, 0);
+    }
+
     /// Executes the earliest thread up to its next miss.
     fn step(&mut self, reads: f64, gap: u32) {
         let Reverse((_, thread)) = self.ready.pop().expect("a thread");
         self.cores.enter(thread);
         if thread == GENERATORS {
-            self.cores.access(thread, CHASE, 0, 0);
+            self.access(thread, CHASE);
             self.links += 1;
         } else {
             // A store reads its line and writes it back.
@@ -113,7 +118,7 @@ impl Bench {
                 lone: false,
                 store: stores,
             };
-            self.cores.access(thread, request, 0, 0);
+            self.access(thread, request);
             // Lines beyond it are those of pages that are copied to this tier.
             self.written += ((1.0 - reads) / reads - 1.0).max(0.0);
             if self.written >= 1.0 {

@@ -1,6 +1,7 @@
 //! Doubly linked lists of pages in one flat array: every operation in constant time, no allocation.
 
 use isotherm_core::PageId;
+use prefetch_index::prefetch_index;
 
 use crate::support::prefetch;
 
@@ -51,6 +52,12 @@ impl<const N: usize> Lists<N> {
         prefetch::read(pages, |page| node(page).newer);
         let newer = |node: u32| self.nodes.get(node as usize).map_or(0, |node| node.newer);
         prefetch::read(pages, |page| newer(node(page).newer) ^ newer(node(page).older));
+    }
+
+    /// Has the processor fetch the node of a page.
+    #[inline]
+    pub(crate) fn prefetch(&self, page: PageId) {
+        prefetch_index(&self.nodes, N + page.index());
     }
 
     #[inline]
@@ -145,6 +152,13 @@ impl<const N: usize> TaggedLists<N> {
     pub fn approach(&self, pages: &[PageId]) {
         prefetch::read(pages, |page| u32::from(self.place[page.index()]));
         self.lists.approach(pages);
+    }
+
+    /// Has the processor fetch what [`Self::raise`] needs of a page that is in no list.
+    #[inline]
+    pub fn prefetch_new(&self, page: PageId) {
+        prefetch_index(&self.place, page.index());
+        self.lists.prefetch(page);
     }
 
     /// Returns the number of pages in a list.

@@ -43,9 +43,9 @@ impl Lru {
         Self { lists: TaggedLists::new(pages), gib_per_page }
     }
 
-    /// Reads what [`Self::put`] needs of the pages.
-    pub(crate) fn approach(&self, pages: &[PageId]) {
-        self.lists.approach(pages);
+    /// Has the processor fetch what [`Self::put`] needs of a page that is on no list.
+    pub(crate) fn prefetch_new(&self, page: PageId) {
+        self.lists.prefetch_new(page);
     }
 
     pub(crate) fn put(&mut self, page: PageId, tier: TierId, list: List) {
