@@ -138,9 +138,8 @@ impl Races {
         (seen > 0.0).then(|| Raced { rate: racer.rate, variance: 1.0 / seen, shared: self.shared })
     }
 
-    /// Returns whether the times of its touches tell its rate and, by races, those of others.
-    pub(super) fn is_timed(&self, page: PageId) -> bool {
-        self.places.get(&page).is_some_and(|&place| self.racers[place as usize].timed > 0.0)
+    pub(super) fn has_raced(&self, page: PageId) -> bool {
+        self.places.contains_key(&page)
     }
 
     pub(super) fn add(&mut self, race: Race) {

@@ -42,6 +42,9 @@ const RECENT: f64 = 1.0 / 256.0;
 const BLOCK: usize = 64;
 /// Most that the pages of a block are taken to resemble each other: the shape of their rates' distribution.
 const ALIKE: f64 = 256.0;
+/// Relative variance of the rates of all pages that are to race, as long as no race tells them: their touches
+/// come sooner than windows can tell, so that they are known to a factor of 2.
+pub(super) const UNRACED: f64 = 0.5;
 /// Shortest exposure in nanoseconds: what entering the kernel takes until the touch is told.
 const LEAST: f32 = 100.0;
 
@@ -197,7 +200,8 @@ impl Rates {
         if let Some(raced) = self.races.rate(page) {
             return standing(raced.rate * window, raced.variance, raced.shared);
         }
-        self.timed(self.pages.get(page.index()), self.prior(page.index()), window)
+        let timed = self.timed(self.pages.get(page.index()), self.prior(page.index()), window);
+        if self.races.has_raced(page) { Standing { shared: UNRACED, ..timed } } else { timed }
     }
 
     /// Returns what a touch of any page of the chunk stands for, where the chunk is a huge page.
@@ -248,8 +252,8 @@ impl Rates {
         let mut units: Vec<Unit> = Vec::new();
         for at in 0..self.pages.len().max(more.len()) {
             let (page, id) = (self.pages.get(at).copied().unwrap_or_default(), at as u32);
-            // The windows of these tie all races to the clock.
-            if !self.races.is_timed(PageId(id)) {
+            // Racers' windows tie races to the clock, and the hottest pages' touches stand for many accesses.
+            if !self.races.has_raced(PageId(id)) {
                 let prior = self.prior(at);
                 // Without a touch a page still has a rank.
                 units.extend(unit(id..id + 1, &page, Prior { shape: prior.shape.max(0.5), ..prior }));

@@ -4,7 +4,7 @@ use isotherm_core::{Nanos, PageId};
 use isotherm_linux::process::Pid;
 use isotherm_linux::source::{Race, SETTLED_EVERY};
 
-use super::rates::Rates;
+use super::rates::{Rates, UNRACED};
 use super::ratio::{Observation, of_observations};
 
 /// splitmix64.
@@ -326,7 +326,7 @@ fn racers_that_are_gone_race_no_more_and_a_race_names_an_armed_page() {
     world.see(&mut rates, 2, 0.0, random);
     rates.choose_racers(|_| Some(process));
     let standing = rates.standing(racers.pages[0], WINDOW);
-    assert_eq!(standing.shared, 0.0, "no race was valid: {standing:?}");
+    assert_eq!(standing.shared, UNRACED, "no race was valid: {standing:?}");
     rates.forget(0..512, 0);
     let left = rates.choose_racers(|_| Some(process));
     assert!(left.len() == 1 && left[0].pages.is_empty() && left[0].list != list, "{left:?}");
