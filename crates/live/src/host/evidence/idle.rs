@@ -40,10 +40,19 @@ impl Idle {
         (seen.armed, seen.touched) = (seen.armed + 1, seen.touched + 1);
     }
 
-    /// Takes the mappings of a scan in place of those of the last one.
+    /// Forgets the pages of a chunk, whose numbers may be used for others.
+    pub(super) fn forget(&mut self, pages: &Range<u32>) {
+        self.pages.retain(|idle| !pages.contains(&idle.0.start));
+    }
+
+    /// Takes the mappings of a scan in place of those of the last one of the same processes.
     pub(super) fn scanned(&mut self, mappings: &[ScannedMapping], memory: &TieredMemory) {
         let numbers = &memory.numbers;
-        self.pages.clear();
+        let scanned = |page: u32| {
+            let process = numbers.address(PageId(page)).map(|place| place.0);
+            mappings.iter().any(|mapping| Some(mapping.process) == process)
+        };
+        self.pages.retain(|idle| !scanned(idle.0.start));
         for mapping in mappings {
             let chunks: Vec<Range<u32>> = numbers.within(mapping.process, &mapping.range).collect();
             let whole = |pages: &Range<u32>| *pages == numbers.chunk_of(PageId(pages.start));
@@ -58,6 +67,6 @@ impl Idle {
                 self.pages.extend(whole.into_iter().map(|pages| (pages, together)));
             }
         }
-        self.seen.clear();
+        self.seen.retain(|chunk, _| !scanned(chunk * numbers.pages_in_chunk()));
     }
 }

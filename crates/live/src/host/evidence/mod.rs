@@ -256,6 +256,7 @@ impl Evidence {
     /// Forgets the pages of a chunk.
     pub(crate) fn forget(&mut self, pages: Range<u32>) {
         let chunk = pages.start / pages.len().max(1) as u32;
+        self.idle.forget(&pages);
         self.rates.forget(pages, chunk as usize);
     }
 
