@@ -174,6 +174,7 @@ impl Cores {
         let state = &mut self.tiers[tier];
         let timing = model.access(&self.timing, request, translation, tier, state.latency);
         state.count(request.store, timing);
+        state.read_unasked(timing.unasked);
         timing
     }
 
@@ -190,11 +191,6 @@ impl Cores {
     /// Drops all translations in every TLB.
     pub fn flush_all(&mut self) {
         self.translator.flush_all();
-    }
-
-    /// Returns whether the cores have a prefetcher.
-    pub fn prefetches(&self) -> bool {
-        self.timing.prefetches()
     }
 
     /// Executes `instructions` of a thread without a miss.
@@ -329,6 +325,7 @@ mod tests {
                     dependence: 1,
                     triggers: Triggers::default(),
                     lone: false,
+                    useless: 0,
                     store: false,
                 };
                 cores.enter(thread);

@@ -73,7 +73,14 @@ impl CostModel {
         }
         let latency = Nanos(self.cores.tiers[tier].latency / 1000);
         self.cores.enter(thread);
-        let request = Request { instructions, dependence, triggers: Triggers::default(), lone: false, store };
+        let request = Request {
+            instructions,
+            dependence,
+            triggers: Triggers::default(),
+            lone: false,
+            useless: 0,
+            store,
+        };
         let translation = self.cores.translate(thread, page, request.triggers);
         let timing = self.cores.access(thread, request, translation, tier);
         self.block += 1;

@@ -5,5 +5,7 @@
 pub const MAX_TIERS: usize = 4;
 /// Misses and stores in one thread's window: the size of a load queue. A power of two.
 pub(crate) const WINDOW: usize = 128;
+/// Maximum number of page walkers of a core.
+pub(crate) const MAX_WALKERS: usize = 16;
 /// Maximum number of registers of a kind.
 pub(crate) const MAX_REGISTERS: usize = 128;

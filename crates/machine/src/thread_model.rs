@@ -24,7 +24,7 @@
 
 use crate::limits::{MAX_REGISTERS, MAX_TIERS, WINDOW};
 use crate::profile::Profile;
-use crate::registers::Registers;
+use crate::registers::{FewRegisters, LateRegisters};
 use crate::streamer::Triggers;
 use crate::translation::Translation;
 use crate::walkers::Walkers;
@@ -89,6 +89,8 @@ pub struct Request {
     pub triggers: Triggers,
     /// Whether nobody requests the line that completes its pair.
     pub lone: bool,
+    /// Lines that it prefetched for streams and nobody requests.
+    pub useless: u8,
     /// Whether the last instruction is a store rather than a load.
     pub store: bool,
 }
@@ -104,8 +106,8 @@ pub struct Timing {
     pub load_busy: u64,
     /// Whether a prefetch had requested its line before.
     pub prefetched: bool,
-    /// Whether it brought its pair's other line, which nobody requests.
-    pub wasted: bool,
+    /// Lines that it brought and nobody requests: of streams, and its pair's other one.
+    pub unasked: u64,
 }
 
 /// One thread's pipeline.
@@ -113,11 +115,13 @@ pub struct Timing {
 pub struct ThreadModel {
     misses: [Miss; WINDOW],
     stores: [u64; WINDOW],
-    registers: Registers,
+    registers: FewRegisters,
     /// Registers of the second-level cache, shared by misses and prefetches; empty without a prefetcher.
-    l2_registers: Registers,
+    l2_registers: LateRegisters,
+    /// When the last prefetched line arrives.
+    prefetched_until: u64,
     /// Those beyond the miss registers: a miss goes before a line that may not be requested.
-    spare_registers: Registers,
+    spare_registers: FewRegisters,
     walkers: Walkers,
     busy_until: [u64; MAX_TIERS],
     load_busy_until: [u64; MAX_TIERS],
@@ -139,9 +143,10 @@ impl ThreadModel {
         Self {
             misses: [Miss::default(); WINDOW],
             stores: [0; WINDOW],
-            registers: Registers::new(timing.miss_registers),
-            l2_registers: Registers::new(timing.l2_registers),
-            spare_registers: Registers::new(timing.spare_registers),
+            registers: FewRegisters::new(timing.miss_registers),
+            l2_registers: LateRegisters::new(timing.l2_registers),
+            prefetched_until: 0,
+            spare_registers: FewRegisters::new(timing.spare_registers),
             walkers: Walkers::new(timing.walkers),
             busy_until: [0; MAX_TIERS],
             load_busy_until: [0; MAX_TIERS],
@@ -201,7 +206,9 @@ impl ThreadModel {
         self.misses[self.count % WINDOW] =
             Miss { position: self.position, issue, complete, retire: self.retire };
         self.count += 1;
-        let wasted = request.lone && !prefetched && self.complete_pair(timing, issue, latency);
+        let pair = request.lone && !prefetched && self.complete_pair(timing, issue, latency);
+        let streamed = if timing.prefetches() { request.useless } else { 0 };
+        let unasked = u64::from(streamed) + u64::from(pair);
         let (mut busy, mut load_busy) = (0, 0);
         if !prefetched {
             busy = cover(&mut self.busy_until[tier], issue, complete);
@@ -209,7 +216,7 @@ impl ThreadModel {
                 load_busy = cover(&mut self.load_busy_until[tier], issue, complete);
             }
         }
-        Timing { stall: self.retire - ready, busy, load_busy, prefetched, wasted }
+        Timing { stall: self.retire - ready, busy, load_busy, prefetched, unasked }
     }
 
     /// Returns the miss at a distance; `None` for 0 and for a miss that is no longer remembered.
@@ -224,11 +231,17 @@ impl ThreadModel {
     /// does, at its `issue`, which waits for a register of the second-level cache.
     #[inline(always)]
     fn fetch(&mut self, timing: &CoreTiming, by: Triggers, issue: &mut u64, latency: u64) -> (u64, bool) {
-        if self.l2_registers.is_empty() {
+        if timing.l2_registers == 0 {
             return (*issue, false);
         }
         let trigger = if by.stream == 0 && timing.pairs { by.pair } else { by.stream };
-        let free = self.l2_registers.earliest();
+        // Without prefetched lines, those in flight hold miss registers, and there are more of these here.
+        if trigger == 0 && *issue >= self.prefetched_until && timing.l2_registers >= timing.miss_registers {
+            self.l2_registers.take_free(*issue + latency);
+            return (*issue, false);
+        }
+        let registers = self.l2_registers.in_order();
+        let free = registers.earliest();
         let prefetch = match self.back(trigger) {
             Some(miss) => miss.issue.max(free),
             None if trigger == 0 => u64::MAX,
@@ -240,7 +253,10 @@ impl ThreadModel {
             *issue = (*issue).max(free);
         }
         let start = prefetch.min(*issue);
-        self.l2_registers.take(start + latency);
+        self.l2_registers.in_order().take(start + latency);
+        if prefetched {
+            self.prefetched_until = self.prefetched_until.max(start + latency);
+        }
         (start, prefetched)
     }
 
@@ -323,7 +339,14 @@ mod tests {
     const LATENCY: u64 = 100_000;
 
     fn request(instructions: u32) -> Request {
-        Request { instructions, dependence: 0, triggers: Triggers::default(), lone: false, store: false }
+        Request {
+            instructions,
+            dependence: 0,
+            triggers: Triggers::default(),
+            lone: false,
+            useless: 0,
+            store: false,
+        }
     }
 
     fn by_stream(stream: u8) -> Triggers {
@@ -409,7 +432,7 @@ mod tests {
         let share = |dependence| {
             let mut thread = ThreadModel::new(pairs);
             let request = Request { dependence, lone: true, ..request(1) };
-            let wasted = (0..10_000).filter(|_| thread.access(&pairs, request, HIT, 0, LATENCY).wasted);
+            let wasted = (0..10_000).filter(|_| thread.access(&pairs, request, HIT, 0, LATENCY).unasked > 0);
             wasted.count() as f64 / 1e4
         };
         // Ten misses at once leave six of the 16 registers; a chain needs one at a time.

@@ -271,7 +271,7 @@ pub fn transfer_time(bytes: u64, bandwidth: u64) -> u64 {
 mod tests {
     use super::*;
 
-    const IDLE: Timing = Timing { stall: 0, busy: 0, load_busy: 0, prefetched: false, wasted: false };
+    const IDLE: Timing = Timing { stall: 0, busy: 0, load_busy: 0, prefetched: false, unasked: 0 };
 
     fn tier() -> Tier {
         pressed(None)

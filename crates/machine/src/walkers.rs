@@ -2,6 +2,8 @@
 
 use std::hint::select_unpredictable;
 
+use crate::limits::MAX_WALKERS;
+
 /// One walker's last booking, and the idle time before it.
 ///
 /// Walks are booked in program order, but a walk whose address comes late must not keep the walker from an
@@ -14,29 +16,30 @@ struct Walker {
 }
 
 #[derive(Debug, Clone)]
-pub(crate) struct Walkers(Vec<Walker>);
+pub(crate) struct Walkers {
+    all: [Walker; MAX_WALKERS],
+    count: usize,
+}
 
 impl Walkers {
     pub(crate) fn new(count: usize) -> Self {
-        Self(vec![Walker::default(); count])
+        Self { all: [Walker::default(); MAX_WALKERS], count: count.min(MAX_WALKERS) }
     }
 
     /// Books a walk of `duration` that is ready at `ready`, all in picoseconds; returns its end.
     #[inline]
     pub(crate) fn walk(&mut self, ready: u64, duration: u64) -> u64 {
         // Selects in place of branches, which would be mispredicted half of the time.
-        let (mut first, mut begin, mut fits) = (0, u64::MAX, false);
-        for (index, walker) in self.0.iter().enumerate() {
+        let (mut first, mut begin) = (0, u64::MAX);
+        for (index, walker) in self.all[..self.count].iter().enumerate() {
             let (idle, behind) = (ready.max(walker.idle_from), ready.max(walker.end));
-            let before = idle + duration <= walker.start;
-            let possible = select_unpredictable(before, idle, behind);
-            let sooner = possible < begin;
-            first = select_unpredictable(sooner, index, first);
-            fits = select_unpredictable(sooner, before, fits);
+            let possible = select_unpredictable(idle + duration <= walker.start, idle, behind);
+            first = select_unpredictable(possible < begin, index, first);
             begin = possible.min(begin);
         }
         let end = begin + duration;
-        let walker = &mut self.0[first];
+        let walker = &mut self.all[first];
+        let fits = end <= walker.start;
         walker.idle_from = select_unpredictable(fits, end, walker.end);
         walker.start = select_unpredictable(fits, walker.start, begin);
         walker.end = select_unpredictable(fits, walker.end, end);

@@ -207,6 +207,7 @@ impl<'a, L: Locator> Processor<'a, L> {
                 locator.prefetch(*page);
             }
             locator.prefetch_new(access.page);
+            cores.enter(access.thread);
             cores.translate(access.thread, access.page, access.triggers())
         });
         self.translations.clear();
@@ -217,20 +218,15 @@ impl<'a, L: Locator> Processor<'a, L> {
     fn replay(&mut self, index: usize, access: &Access, translation: Translation) {
         let state = self.locator.serve(index, access.page);
         let tier = usize::from(state & TIER_MASK);
-        self.cores.enter(access.thread);
         if traps(state, access.store) {
             self.fault(access, tier);
         }
         let store = access.store != 0;
         let timing = self.cores.access(access.thread, access.request(), translation, tier);
         self.locator.stalled(access.page, store, timing.stall);
-        // Lines that the access prefetched and nobody uses are read all the same.
-        let streamed = if self.cores.prefetches() { access.useless } else { 0 };
-        let useless = streamed.saturating_add(timing.wasted.into());
-        self.cores.tiers[tier].read_unasked(useless.into());
         if let Some(devices) = &mut self.devices {
             devices.pass(tier, access.page, store);
-            (0..useless).for_each(|_| devices.pass(tier, access.page, false));
+            (0..timing.unasked).for_each(|_| devices.pass(tier, access.page, false));
         }
         let event = self.sampler.event(tier);
         let countdown = &mut self.countdowns[usize::from(access.thread)][event];

@@ -41,6 +41,7 @@ impl Access {
             dependence: self.dependence,
             triggers: self.triggers(),
             lone: self.lone != 0,
+            useless: self.useless,
             store: self.store != 0,
         }
     }

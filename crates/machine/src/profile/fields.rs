@@ -4,7 +4,7 @@ use isotherm_core::{Bytes, Nanos};
 
 use super::Profile;
 use super::quantity::Quantity;
-use crate::limits::{MAX_REGISTERS, WINDOW};
+use crate::limits::{MAX_REGISTERS, MAX_WALKERS, WINDOW};
 
 pub(super) struct Field {
     /// `core`, `llc`, `tlb`, `tier`, `costs` or `device`.
@@ -159,7 +159,8 @@ pub(super) const FIELDS: &[Field] = fields! {
     tlb.second_latency = tlb.second_latency, CYCLES, "Cycles that a hit in the second level adds.";
     tlb.directory_entries = tlb.directory_entries, ENTRIES,
         "Entries of the walkers' cache of the tables above those that map pages.";
-    tlb.walkers = tlb.walkers, Quantity::count(1, 64), "Page walks that a core has going on at once.";
+    tlb.walkers = tlb.walkers, Quantity::count(1, MAX_WALKERS as u32),
+        "Page walks that a core has going on at once.";
     tier.latency = tier.latency, Quantity::duration(1), "Idle load-to-use latency.";
     tier.loaded_latency_factor = tier.loaded_latency_factor, Quantity::ratio(1.0, 1000.0),
         "Latency at full bandwidth over the idle latency; a tier with a curve has none.";

@@ -33,8 +33,14 @@ pub struct Bench {
 }
 
 const INSTRUCTION_NS: f64 = 0.1;
-const CHASE: Request =
-    Request { instructions: 1, dependence: 1, triggers: NOT_PREFETCHED, lone: false, store: false };
+const CHASE: Request = Request {
+    instructions: 1,
+    dependence: 1,
+    triggers: NOT_PREFETCHED,
+    lone: false,
+    useless: 0,
+    store: false,
+};
 const NOT_PREFETCHED: Triggers = Triggers { stream: 0, pair: 0 };
 /// One huge page, in every TLB after its first access.
 const MEMORY: Footprint = Footprint { pages: 1, page_size: PageSize::Huge, scale: 1.0 };
@@ -116,6 +122,7 @@ impl Bench {
                 dependence: 0,
                 triggers: NOT_PREFETCHED,
                 lone: false,
+                useless: 0,
                 store: stores,
             };
             self.access(thread, request);
