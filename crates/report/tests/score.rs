@@ -31,7 +31,7 @@ fn system(id: &str) -> System {
 
 /// One paper with one comparison, `a` against `b`, `c` and `d`.
 fn board() -> Scoreboard {
-    let tally = Tally { kept: 1, tie: 0, not_kept: 2, exempt: 0, not_yet: 1, not_comparable: 0 };
+    let tally = Tally { kept: 1, tie: 0, not_kept: 2, exempt: 0, not_yet: 1, ..Tally::default() };
     let evidence = Proof { text: "The tier is <full>.".into(), command: "isotherm simulate".into() };
     let run = RunFacts {
         accesses: 8_000_000,
@@ -155,7 +155,7 @@ fn json_and_summary_hold_the_sums() {
     assert_eq!(json["tally"]["not_yet"], 1);
     assert!(
         score_summary(&board())
-            .contains("1 of 3 orderings kept, 0 ties; 1 not yet judged, 0 not comparable.")
+            .contains("1 of 3 orderings kept, 0 ties; 1 not yet judged, 0 not comparable, 0 too short.")
     );
 }
 

@@ -169,14 +169,15 @@ fn judge(
 fn without_figures(why: &Missing) -> Verdict {
     match why {
         Missing::NotComparable(_) => Verdict::NotComparable,
+        Missing::TooShort(_) => Verdict::TooShort,
         Missing::NotYet(_) => Verdict::NotYet,
     }
 }
 
 fn advantage(values: &Values<'_>, pair: &Pair, workload: &str) -> Result<f64, Missing> {
-    let ours = values.value(&pair.better, workload, &pair.size);
+    let ours = values.judged(&pair.better, workload, &pair.size);
     // Ask for both even if one is missing: the plan runs what is asked for.
-    let other = values.value(&pair.than, workload, &pair.than_size);
+    let other = values.judged(&pair.than, workload, &pair.than_size);
     Ok(values.metric.advantage(ours?, other?))
 }
 

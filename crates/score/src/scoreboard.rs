@@ -29,6 +29,9 @@ pub struct Tally {
     /// The workload's pace is not known to be its original's.
     #[serde(default)]
     pub not_comparable: usize,
+    /// A run that still changed, and holds too few of its policy's slowest control loop as far as it went.
+    #[serde(default)]
+    pub too_short: usize,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,6 +43,7 @@ pub enum Verdict {
     Exempt,
     NotYet,
     NotComparable,
+    TooShort,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -248,6 +252,7 @@ impl Tally {
             Verdict::Exempt => &mut self.exempt,
             Verdict::NotYet => &mut self.not_yet,
             Verdict::NotComparable => &mut self.not_comparable,
+            Verdict::TooShort => &mut self.too_short,
         } += 1;
     }
 
@@ -260,6 +265,7 @@ impl Tally {
             exempt: self.exempt + other.exempt,
             not_yet: self.not_yet + other.not_yet,
             not_comparable: self.not_comparable + other.not_comparable,
+            too_short: self.too_short + other.too_short,
         }
     }
 

@@ -8,7 +8,7 @@ use crate::metadata::metadata_percent;
 use crate::metric::Metric;
 use crate::outcome::Outcome;
 use crate::request::Mode;
-use crate::run::Results;
+use crate::run::{Results, WINDOWS};
 use crate::stalls::Case;
 
 /// Why there is no value.
@@ -16,6 +16,8 @@ use crate::stalls::Case;
 pub(crate) enum Missing {
     #[error(transparent)]
     NotComparable(#[from] Incomparable),
+    #[error("too short: {0:.3} windows; expected {WINDOWS}")]
+    TooShort(f64),
     #[error("{0}")]
     NotYet(String),
 }
@@ -127,6 +129,18 @@ impl<'a> Values<'a> {
         let change_at = self.paper.workload.get(workload).and_then(|ours| ours.change(self.mode.quick));
         let value = self.metric.of(self.outcome(system, workload, size)?, self.after, change_at);
         value.ok_or_else(|| Missing::NotYet("the run does not tell".into()))
+    }
+
+    /// Returns the same where it may be judged: of a run that holds enough windows. A quick run need not.
+    pub(crate) fn judged(&self, system: &str, workload: &str, size: &str) -> Result<f64, Missing> {
+        let value = self.value(system, workload, size)?;
+        if self.mode.quick || self.metric.computed() {
+            return Ok(value);
+        }
+        match self.outcome(system, workload, size)?.windows {
+            Some(windows) if windows < WINDOWS as f64 => Err(Missing::TooShort(windows)),
+            _ => Ok(value),
+        }
     }
 
     /// Returns a value that no run tells, computed once.

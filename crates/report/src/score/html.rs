@@ -30,8 +30,8 @@ pub fn score_html(board: &Scoreboard) -> String {
 
 /// Draws a paper's orderings as one bar, in the colours of the tables.
 fn bar(paper: &PaperScore) -> String {
-    let Tally { kept, tie, not_kept, exempt, not_yet, not_comparable } = paper.tally;
-    let unjudged = not_yet + not_comparable;
+    let Tally { kept, tie, not_kept, exempt, not_yet, not_comparable, too_short } = paper.tally;
+    let unjudged = not_yet + not_comparable + too_short;
     let parts = [(kept, "kept"), (tie + exempt, "tie"), (not_kept, "not-kept"), (unjudged, "not-yet")];
     let part = |(number, class): &(usize, &str)| {
         format!(
@@ -88,7 +88,7 @@ fn marked(comparison: &Scored, row: &Row) -> String {
 fn class(tally: Tally) -> &'static str {
     match tally {
         Tally { not_kept: 1.., .. } => "not-kept",
-        Tally { kept: 0, tie: 0, exempt: 0, not_yet: 0, not_comparable: 0, .. } => "none",
+        Tally { kept: 0, tie: 0, exempt: 0, not_yet: 0, not_comparable: 0, too_short: 0, .. } => "none",
         Tally { kept: 0, tie: 0, exempt: 0, .. } => "not-yet",
         Tally { tie: 0, exempt: 0, .. } => "kept",
         _ => "tie",

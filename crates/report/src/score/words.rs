@@ -8,8 +8,17 @@ use isotherm_score::{
 use crate::format::{count, list};
 
 /// Head of the summary.
-pub(super) const SUMMARY: [&str; 8] =
-    ["paper", "orderings", "kept", "tie", "not kept", "exempt by the paper", "not yet", "not comparable"];
+pub(super) const SUMMARY: [&str; 9] = [
+    "paper",
+    "orderings",
+    "kept",
+    "tie",
+    "not kept",
+    "exempt by the paper",
+    "not yet",
+    "not comparable",
+    "too short",
+];
 /// Head of an effect's table.
 pub(super) const EFFECT: [&str; 4] = ["system", "as above", "switched", "difference"];
 /// Head of gathered figures.
@@ -18,7 +27,7 @@ pub(super) const GAINS: [&str; 5] = ["figure", "paper", "ours", "ours / paper", 
 /// Returns a row per paper, and one for all.
 pub(super) fn summary(board: &Scoreboard) -> Vec<Vec<String>> {
     let row = |name: &str, tally: Tally| {
-        let unjudged = [tally.not_yet, tally.not_comparable];
+        let unjudged = [tally.not_yet, tally.not_comparable, tally.too_short];
         let all = tally.judged() + tally.exempt + unjudged.iter().sum::<usize>();
         let numbers =
             [[all, tally.kept, tally.tie, tally.not_kept, tally.exempt].as_slice(), &unjudged].concat();
@@ -30,10 +39,11 @@ pub(super) fn summary(board: &Scoreboard) -> Vec<Vec<String>> {
 
 /// Returns the whole in a sentence.
 pub(super) fn verdict(board: &Scoreboard) -> String {
-    let Tally { kept, tie, not_yet, not_comparable, .. } = board.tally;
+    let Tally { kept, tie, not_yet, not_comparable, too_short, .. } = board.tally;
     let judged = board.tally.judged();
     format!(
-        "{kept} of {judged} orderings kept, {tie} ties; {not_yet} not yet judged, {not_comparable} not comparable."
+        "{kept} of {judged} orderings kept, {tie} ties; {not_yet} not yet judged, {not_comparable} not \
+         comparable, {too_short} too short."
     )
 }
 
@@ -136,6 +146,7 @@ pub(super) fn tallied(tally: Tally) -> String {
         (tally.exempt, "exempt"),
         (tally.not_yet, "not yet"),
         (tally.not_comparable, "not comparable"),
+        (tally.too_short, "too short"),
     ];
     let said = parts.iter().filter(|(number, _)| *number > 0);
     let said: Vec<String> = said.map(|(number, word)| format!("{number} {word}")).collect();

@@ -2,7 +2,7 @@
 
 use isotherm_core::{Bytes, Nanos};
 
-use crate::long::Long;
+use crate::long::{Long, MIN_ROUNDS};
 use crate::result::{LongRun, Round, TimeParts};
 
 /// Rounds that a policy which moves pages is compared over at least, whatever its control loop.
@@ -13,6 +13,13 @@ const TIME: f64 = 0.002;
 const HITS: f64 = 0.002;
 /// Change of its moves, as a share of them and of all pages.
 const MOVES: (f64, f64) = (0.1, 0.002);
+/// Rounds at least of each half of a run that goes up and down by chance.
+const CHANCE_ROUNDS: usize = 8;
+/// Standard errors by which its halves may differ.
+const CHANCE: f64 = 2.0;
+/// Largest standard error of the mean time of settled rounds (a share) and of their hit ratio: of those alike
+/// within the bounds above, and of those that go up and down by chance.
+const CERTAIN: [f64; 2] = [0.005, 0.01];
 
 /// The rounds simulated so far.
 #[derive(Debug, Clone)]
@@ -45,12 +52,20 @@ impl Counted {
     }
 }
 
-/// Averages over rounds.
+/// An average over rounds.
 #[derive(Debug, Clone, Copy)]
 struct Mean {
-    time: f64,
-    hits: f64,
-    moves: f64,
+    value: f64,
+    /// Variance of the average, from how the rounds vary.
+    variance: f64,
+}
+
+/// Averages over rounds.
+#[derive(Debug, Clone, Copy)]
+struct Means {
+    time: Mean,
+    hits: Mean,
+    moves: Mean,
 }
 
 fn moves(round: &Round) -> u64 {
@@ -58,13 +73,37 @@ fn moves(round: &Round) -> u64 {
 }
 
 impl Mean {
-    fn of(rounds: &[Round]) -> Self {
+    fn of(rounds: &[Round], value: impl Fn(&Round) -> f64) -> Self {
         let count = rounds.len().max(1) as f64;
+        let mean = rounds.iter().map(&value).sum::<f64>() / count;
+        let squares: f64 = rounds.iter().map(|round| (value(round) - mean).powi(2)).sum();
+        Self { value: mean, variance: squares / (count - 1.0).max(1.0) / count }
+    }
+
+    /// Returns whether another average differs by no more than chance explains.
+    fn by_chance(self, other: Self) -> bool {
+        (self.value - other.value).abs() <= CHANCE * (self.variance + other.variance).sqrt()
+    }
+}
+
+impl Means {
+    fn of(rounds: &[Round]) -> Self {
         Self {
-            time: rounds.iter().map(|round| round.modelled_ns.0).sum::<u64>() as f64 / count,
-            hits: rounds.iter().map(|round| round.hit_ratio).sum::<f64>() / count,
-            moves: rounds.iter().map(moves).sum::<u64>() as f64 / count,
+            time: Mean::of(rounds, |round| round.modelled_ns.0 as f64),
+            hits: Mean::of(rounds, |round| round.hit_ratio),
+            moves: Mean::of(rounds, |round| moves(round) as f64),
         }
+    }
+
+    fn by_chance(&self, other: &Self) -> bool {
+        self.time.by_chance(other.time)
+            && self.hits.by_chance(other.hits)
+            && self.moves.by_chance(other.moves)
+    }
+
+    /// Returns whether the time and the hits are known within an error.
+    fn certain(&self, error: f64) -> bool {
+        self.time.variance.sqrt() <= error * self.time.value && self.hits.variance.sqrt() <= error
     }
 }
 
@@ -95,7 +134,18 @@ impl Rounds {
             load_hits: now.load_hits - before.load_hits,
             slow_bytes: now.slow_bytes - before.slow_bytes,
         });
-        (self.done.len() as u64) < self.long.simulated(self.control_loop) && !self.settled()
+        let most = self.long.most.min(self.rounds(now.time - before.time));
+        (self.done.len() as u64) < most && !self.never_settles() && self.settled().is_none()
+    }
+
+    /// Returns whether the slowest control loop is too long for the rounds that may be simulated, so that no
+    /// number of them shows whether they still change. A run of a given length is simulated all the same.
+    fn never_settles(&self) -> bool {
+        let done: u64 = self.done.iter().map(|round| round.modelled_ns.0).sum();
+        let rounds = self.done.len() as u64;
+        self.long.counts_loops()
+            && rounds >= MIN_ROUNDS
+            && done / rounds * self.long.most < 2 * self.control_loop.0
     }
 
     /// Returns the number of last rounds that hold the slowest control loop; `None` if all hold less.
@@ -111,37 +161,62 @@ impl Rounds {
         Some(if still { needed } else { needed.max(MOVING_WINDOW) })
     }
 
-    /// Returns whether the last two windows are alike.
-    fn settled(&self) -> bool {
-        let Some(window) = self.window().filter(|window| 2 * window <= self.done.len()) else { return false };
-        let (before, last) = self.done[self.done.len() - 2 * window..].split_at(window);
-        let (before, last) = (Mean::of(before), Mean::of(last));
-        let moves = MOVES.0 * before.moves.max(last.moves) + MOVES.1 * self.pages as f64;
-        (last.time - before.time).abs() <= TIME * before.time
-            && (last.hits - before.hits).abs() <= HITS
-            && (last.moves - before.moves).abs() <= moves
+    /// Returns the number of last rounds that are alike; `None` while rounds still change.
+    fn settled(&self) -> Option<usize> {
+        let window = self.window()?;
+        if self.halves(window, CERTAIN[0]).is_some_and(|halves| self.same(halves)) {
+            return Some(2 * window);
+        }
+        // Rounds that go up and down by chance need a longer part for a mean that is known.
+        let half = window.max(CHANCE_ROUNDS).max(self.done.len() / 3);
+        self.halves(half, CERTAIN[1])
+            .is_some_and(|(before, last)| last.by_chance(&before))
+            .then_some(2 * half)
+    }
+
+    /// Returns the means of the last `half` rounds and of as many before them, if that of both is certain.
+    fn halves(&self, half: usize, error: f64) -> Option<(Means, Means)> {
+        let start = self.done.len().checked_sub(2 * half)?;
+        let last = &self.done[start..];
+        Means::of(last).certain(error).then(|| (Means::of(&last[..half]), Means::of(&last[half..])))
+    }
+
+    fn same(&self, (before, last): (Means, Means)) -> bool {
+        let few = MOVES.0 * before.moves.value.max(last.moves.value) + MOVES.1 * self.pages as f64;
+        (last.time.value - before.time.value).abs() <= TIME * before.time.value
+            && (last.hits.value - before.hits.value).abs() <= HITS
+            && (last.moves.value - before.moves.value).abs() <= few
+    }
+
+    /// Returns the rounds of the run: those asked for, or more where they do not last long enough if each of
+    /// the rest takes `round`.
+    fn rounds(&self, round: Nanos) -> u64 {
+        let done: u64 = self.done.iter().map(|round| round.modelled_ns.0).sum();
+        let missing = self.long.lasting(self.control_loop).0.saturating_sub(done);
+        let needed = self.done.len() as u64 + missing.div_ceil(round.0.max(1));
+        self.long.asked(self.control_loop).max(if missing > 0 { needed } else { 0 })
     }
 
     /// Returns the run beside `all_fast`, which is not known for all-fast itself.
     pub(crate) fn result(&self, all_fast: Option<&LongRun>) -> LongRun {
         // Before a whole window, all but the first round, in which pages are allocated.
         let known = self.done.len().saturating_sub(1).max(1);
-        let alike = if self.settled() { 2 } else { 1 };
-        let window = self.window().map_or(known, |window| known.min(alike * window));
+        let settled = self.settled();
+        let window = settled.or(self.window()).map_or(known, |window| known.min(window));
         let last = &self.done[self.done.len() - window..];
-        let mean = Mean::of(last);
-        let round_ns = Nanos(mean.time.round() as u64);
+        let mean = Means::of(last);
+        let round_ns = Nanos(mean.time.value.round() as u64);
         let fast = all_fast.map_or(round_ns, |all_fast| all_fast.round_ns).0.max(1) as f64;
         let slowdown = |round: &Round| Round { slowdown: round.modelled_ns.0 as f64 / fast, ..*round };
         let mut run = LongRun {
-            rounds: self.long.asked(self.control_loop),
+            rounds: self.rounds(round_ns),
             simulated: self.done.len() as u64,
-            settled: self.settled(),
+            settled: settled.is_some(),
             control_loop_ns: self.control_loop,
             averaged: window as u64,
             round_ns,
             slowdown: round_ns.0 as f64 / fast,
-            hit_ratio: mean.hits,
+            hit_ratio: mean.hits.value,
             each: self.done.iter().map(slowdown).collect(),
             ..LongRun::default()
         };
@@ -205,10 +280,57 @@ mod tests {
     #[test]
     fn rounds_that_change_go_on_to_the_end_and_are_not_settled() {
         let falling = run(Some(0), |round| 3000 - 20 * round);
-        assert_eq!((falling.done.len(), falling.settled()), (50, false));
+        assert_eq!((falling.done.len(), falling.settled().is_some()), (50, false));
         let creeping = |round| 1000 + round / 4;
-        assert!(run(Some(0), creeping).settled(), "a change too small to see within a few rounds");
-        assert!(!run(Some(20), creeping).settled(), "over a control loop of 20 s it is seen");
+        assert!(run(Some(0), creeping).settled().is_some(), "a change too small to see within a few rounds");
+        assert!(run(Some(20), creeping).settled().is_none(), "over a control loop of 20 s it is seen");
+    }
+
+    /// A number from 0 to 199 that looks like chance.
+    fn noise(round: u64) -> u64 {
+        (round * round * 7919 + round * 104_729) % 199
+    }
+
+    #[test]
+    fn rounds_that_go_up_and_down_by_chance_settle_on_a_mean_that_is_known() {
+        let noisy = run(Some(0), |round| 10_000 + 4 * noise(round));
+        let averaged = noisy.settled().expect("a mean that stays");
+        assert!((2 * CHANCE_ROUNDS..=30).contains(&averaged), "{averaged}");
+        let mean = noisy.result(None).round_ns.0 as f64 / 1e6;
+        assert!((mean / 10_400.0 - 1.0).abs() < 2.0 * CERTAIN[1], "{mean}");
+        let wild = run(Some(0), |round| 10_000 + 100 * noise(round));
+        assert_eq!((wild.done.len(), wild.settled()), (50, None), "its mean is not known well in 50 rounds");
+        let rising = run(Some(0), |round| 10_000 + 4 * noise(round) + 60 * round);
+        assert_eq!((rising.done.len(), rising.settled()), (50, None), "a trend is no chance");
+    }
+
+    #[test]
+    fn a_run_of_control_loops_holds_them_all_where_its_rounds_are_shorter_than_expected() {
+        let length = Length::Loops { loops: 60, accesses: 40 * 20_000_000 };
+        let long = Long::new(length, 20_000_000, Nanos(SECOND)).expect("long enough");
+        let mut rounds = Rounds::new(long, 1000, Some(Nanos(SECOND)));
+        let mut time = Nanos(0);
+        let mut end = || {
+            time += Nanos(SECOND * 9 / 10);
+            rounds.end(Counted { time, ..Counted::default() })
+        };
+        while end() {}
+        let run = rounds.result(None);
+        assert!(run.settled && run.modelled_ns >= Nanos(60 * SECOND), "{run:?}");
+    }
+
+    #[test]
+    fn a_run_whose_control_loop_is_too_long_to_be_seen_twice_stops_early() {
+        let run = |loops: bool, control_loop: u64| {
+            let accesses = 20 * 20_000_000;
+            let length = if loops { Length::Loops { loops: 60, accesses } } else { Length::Rounds(20) };
+            let long = Long::new(length, 20_000_000, Nanos(SECOND)).expect("long enough");
+            let mut rounds = Rounds::new(long, 1000, Some(Nanos(control_loop * SECOND)));
+            let ends = (1..=40).map(|round| Counted { time: Nanos(round * SECOND), ..Counted::default() });
+            ends.take_while(|&now| rounds.end(now)).count() + 1
+        };
+        assert_eq!((run(true, 11), run(false, 11)), (8, 20));
+        assert_eq!(run(true, 10), 20, "ten and ten");
     }
 
     #[test]
