@@ -58,6 +58,11 @@ impl Results {
         self.asked.into_inner()
     }
 
+    #[cfg(test)]
+    pub(crate) fn of(outcomes: impl Iterator<Item = (RunKey, Outcome)>) -> Self {
+        Self { outcomes: outcomes.map(|(key, outcome)| (key, Ok(outcome))).collect(), ..Self::default() }
+    }
+
     pub(crate) fn outcome(&self, key: &RunKey) -> Result<&Outcome, String> {
         match self.outcomes.get(key) {
             Some(outcome) => outcome.as_ref().map_err(Clone::clone),

@@ -105,7 +105,7 @@ impl<'a> Values<'a> {
             reference_threads: ours.reference_threads,
             scale: self.switched.and_then(|effect| effect.scale),
             intervals: self.metric.intervals(),
-            rounds: (!changes).then(|| self.mode.most_accesses()),
+            rounds: (!changes).then(|| self.mode.most_accesses(self.switched.is_some())),
             seed: self.mode.seed + self.reseed,
         };
         let set = over(&policy.set, effect(|effect| &effect.set));
@@ -131,10 +131,11 @@ impl<'a> Values<'a> {
         value.ok_or_else(|| Missing::NotYet("the run does not tell".into()))
     }
 
-    /// Returns the same where it may be judged: of a run that holds enough windows. A quick run need not.
+    /// Returns the same where it may be judged: of a run that holds enough windows. A quick run need not, nor
+    /// one in which something is switched.
     pub(crate) fn judged(&self, system: &str, workload: &str, size: &str) -> Result<f64, Missing> {
         let value = self.value(system, workload, size)?;
-        if self.mode.quick || self.metric.computed() {
+        if self.mode.quick || self.metric.computed() || self.switched.is_some() {
             return Ok(value);
         }
         match self.outcome(system, workload, size)?.windows {
@@ -168,5 +169,37 @@ impl<'a> Values<'a> {
         let value = compute().map_err(|error| error.to_string());
         self.results.computed.borrow_mut().insert(name, value.clone());
         value
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::figures::papers;
+    use crate::outcome::Part;
+
+    /// Runs of four windows of a control loop were judged like any other.
+    #[test]
+    fn a_run_of_too_few_windows_has_a_figure_and_is_not_judged() {
+        let papers = papers();
+        let paper = papers.iter().find(|paper| paper.name == "freqtier").expect("a paper");
+        let judged = |windows: f64, quick: bool| {
+            let mode = Mode { quick, seed: 1 };
+            let of = |results: &Results, judge: bool| {
+                let values = Values::new(paper, Metric::HitRatio, mode, results);
+                let case = ("freqtier", "cdn", "1:8");
+                if judge { values.judged(case.0, case.1, case.2) } else { values.value(case.0, case.1, case.2) }
+            };
+            let none = Results::default();
+            of(&none, false).expect_err("not run");
+            let parts = vec![Part { accesses: 10.0, time: 1.0, all_fast: 1.0, loads: 10.0, load_hits: 5.0 }];
+            let outcome = || Outcome { windows: Some(windows), parts: parts.clone(), ..Outcome::default() };
+            let results = Results::of(none.asked().into_iter().map(|key| (key, outcome())));
+            assert_eq!(of(&results, false), Ok(50.0));
+            of(&results, true)
+        };
+        assert_eq!(judged(60.0, false), Ok(50.0));
+        assert_eq!(judged(59.9, false), Err(Missing::TooShort(59.9)));
+        assert_eq!(judged(4.0, true), Ok(50.0), "a quick run is no evidence, and says so");
     }
 }

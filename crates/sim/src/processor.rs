@@ -17,6 +17,8 @@ use crate::{Charges, Interval};
 
 /// Accesses ahead for which memory is fetched: they take longer than it.
 const AHEAD: usize = 12;
+/// Accesses that are translated before they are executed: what both need stays in the nearest cache.
+const PART: usize = 256;
 
 /// Cores and tiers that execute a stream, generic over how pages are placed.
 pub(crate) struct Processor<'a, L> {
@@ -168,15 +170,18 @@ impl<'a, L: Locator> Processor<'a, L> {
         self.cores.begin_block();
         let before = self.event_counts();
         let stream = self.stream;
-        let accesses = &stream.accesses[self.next..end];
-        let ahead = stream.accesses.get(self.next + AHEAD..).unwrap_or(&[]);
-        self.prepare(accesses, ahead);
-        let translations = std::mem::take(&mut self.translations);
-        for (index, (access, &translation)) in (self.next..).zip(accesses.iter().zip(&translations)) {
-            self.replay(index, access, translation);
+        while self.next < end {
+            let part = (self.next + PART).min(end);
+            let accesses = &stream.accesses[self.next..part];
+            let ahead = stream.accesses.get(self.next + AHEAD..).unwrap_or(&[]);
+            self.prepare(accesses, ahead);
+            let translations = std::mem::take(&mut self.translations);
+            for (index, (access, &translation)) in (self.next..).zip(accesses.iter().zip(&translations)) {
+                self.replay(index, access, translation);
+            }
+            self.translations = translations;
+            self.next = part;
         }
-        self.translations = translations;
-        self.next = end;
         self.end_block(before);
         self.note_columns();
         if end == interval_end || self.ended() {
