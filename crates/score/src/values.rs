@@ -188,7 +188,11 @@ mod tests {
             let of = |results: &Results, judge: bool| {
                 let values = Values::new(paper, Metric::HitRatio, mode, results);
                 let case = ("freqtier", "cdn", "1:8");
-                if judge { values.judged(case.0, case.1, case.2) } else { values.value(case.0, case.1, case.2) }
+                if judge {
+                    values.judged(case.0, case.1, case.2)
+                } else {
+                    values.value(case.0, case.1, case.2)
+                }
             };
             let none = Results::default();
             of(&none, false).expect_err("not run");
