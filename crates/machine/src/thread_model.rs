@@ -69,6 +69,9 @@ impl CoreTiming {
     }
 }
 
+/// Misses after a prefetch for which the second-level registers stay in order.
+const STREAMS: u8 = 64;
+
 /// A remembered miss; times in picoseconds.
 #[derive(Debug, Clone, Copy, Default)]
 struct Miss {
@@ -120,6 +123,8 @@ pub struct ThreadModel {
     l2_registers: LateRegisters,
     /// When the last prefetched line arrives.
     prefetched_until: u64,
+    /// Misses for which another prefetch is still likely.
+    streams: u8,
     /// Those beyond the miss registers: a miss goes before a line that may not be requested.
     spare_registers: FewRegisters,
     walkers: Walkers,
@@ -146,6 +151,7 @@ impl ThreadModel {
             registers: FewRegisters::new(timing.miss_registers),
             l2_registers: LateRegisters::new(timing.l2_registers),
             prefetched_until: 0,
+            streams: 0,
             spare_registers: FewRegisters::new(timing.spare_registers),
             walkers: Walkers::new(timing.walkers),
             busy_until: [0; MAX_TIERS],
@@ -235,8 +241,12 @@ impl ThreadModel {
             return (*issue, false);
         }
         let trigger = if by.stream == 0 && timing.pairs { by.pair } else { by.stream };
+        self.streams = if trigger == 0 { self.streams.saturating_sub(1) } else { STREAMS };
         // Without prefetched lines, those in flight hold miss registers, and there are more of these here.
-        if trigger == 0 && *issue >= self.prefetched_until && timing.l2_registers >= timing.miss_registers {
+        if self.streams == 0
+            && *issue >= self.prefetched_until
+            && timing.l2_registers >= timing.miss_registers
+        {
             self.l2_registers.take_free(*issue + latency);
             return (*issue, false);
         }

@@ -212,7 +212,6 @@ impl<'a, L: Locator> Processor<'a, L> {
                 locator.prefetch(*page);
             }
             locator.prefetch_new(access.page);
-            cores.enter(access.thread);
             cores.translate(access.thread, access.page, access.triggers())
         });
         self.translations.clear();
@@ -223,6 +222,7 @@ impl<'a, L: Locator> Processor<'a, L> {
     fn replay(&mut self, index: usize, access: &Access, translation: Translation) {
         let state = self.locator.serve(index, access.page);
         let tier = usize::from(state & TIER_MASK);
+        self.cores.enter(access.thread);
         if traps(state, access.store) {
             self.fault(access, tier);
         }
