@@ -20,8 +20,8 @@ mod rates;
 mod swaps;
 
 use self::books::Books;
-use self::rates::Rates;
-use self::swaps::{Cut, Swaps};
+use self::rates::{BLOCK, Rates};
+use self::swaps::{Cut, Swaps, bin_of};
 use crate::prelude::*;
 use crate::support::SAMPLE_BYTES;
 
@@ -98,7 +98,7 @@ impl Isotherm {
         if value > 0.0 && afforded >= 1.0 {
             let margin = 2.0 * price.unwrap_or(0.0) / value;
             let mut swaps = Swaps::new();
-            self.each_page(view, |_, rate, fast| swaps.add(rate, fast));
+            self.each_page(view, |_, bin, fast| swaps.add(bin, fast));
             let free = view.free(TierId::FAST).0.saturating_sub(view.capacity(TierId::FAST).0 / 1000);
             let cut = swaps.cut(free as u32, margin, afforded as u32);
             earned = cut.gain * value - f64::from(cut.promoted) * 2.0 * price.unwrap_or(0.0);
@@ -118,18 +118,26 @@ impl Isotherm {
         self.before = (looking, saved, running);
     }
 
-    /// Calls `each` with every mapped page's rate and whether it is fast.
-    fn each_page(&self, view: &dyn View, mut each: impl FnMut(PageId, rates::Rate, bool)) {
-        const STEP: usize = 64;
-        let mut tiers = [None; STEP];
-        let mut pages = [PageId(0); STEP];
-        for first in (0..self.rates.pages()).step_by(STEP) {
-            let count = STEP.min(self.rates.pages() - first);
+    /// Calls `each` with every mapped page's bin and whether it is fast.
+    fn each_page(&self, view: &dyn View, mut each: impl FnMut(PageId, usize, bool)) {
+        let mut tiers = [None; BLOCK];
+        let mut pages = [PageId(0); BLOCK];
+        for first in (0..self.rates.pages()).step_by(BLOCK) {
+            let count = BLOCK.min(self.rates.pages() - first);
             pages.iter_mut().enumerate().for_each(|(index, page)| *page = PageId((first + index) as u32));
             view.tiers_of(&pages[..count], &mut tiers[..count]);
+            let block = self.rates.block(pages[0]);
+            // Most pages have been counted as often as their neighbour.
+            let mut known = [None; 2];
             for (&page, tier) in pages[..count].iter().zip(tiers) {
                 if let Some(tier) = tier {
-                    each(page, self.rates.rate(page), tier == TierId::FAST);
+                    let (counted, fast) = (self.rates.counted(page), tier == TierId::FAST);
+                    let bin = match known[usize::from(fast)] {
+                        Some((count, bin)) if count == counted => bin,
+                        _ => bin_of(block.rate(counted), fast),
+                    };
+                    known[usize::from(fast)] = Some((counted, bin));
+                    each(page, bin, fast);
                 }
             }
         }
@@ -137,8 +145,8 @@ impl Isotherm {
 
     fn swap(&mut self, mut cut: Cut, view: &dyn View, plan: &mut Plan) {
         let (mut up, mut down) = (Vec::new(), Vec::new());
-        self.each_page(view, |page, rate, fast| {
-            if cut.takes(rate, fast) {
+        self.each_page(view, |page, bin, fast| {
+            if cut.takes(bin, fast) {
                 if fast { down.push(page) } else { up.push(page) }
             }
         });

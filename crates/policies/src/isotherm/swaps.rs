@@ -66,7 +66,8 @@ fn edge(bin: usize) -> f64 {
     if bin == 0 { 0.0 } else { (bin as f64 / PER_OCTAVE - LOWEST).exp2() }
 }
 
-fn bin_of(rate: Rate, fast: bool) -> usize {
+/// Returns the bin of a page by what its rate is at least (a slow page) or at most (a fast one).
+pub(crate) fn bin_of(rate: Rate, fast: bool) -> usize {
     let error = CAUTION * rate.variance.sqrt();
     bin(if fast { rate.mean + error } else { rate.mean - error })
 }
@@ -77,9 +78,9 @@ impl Swaps {
     }
 
     #[inline]
-    pub(crate) fn add(&mut self, rate: Rate, fast: bool) {
+    pub(crate) fn add(&mut self, bin: usize, fast: bool) {
         let bins = if fast { &mut self.fast } else { &mut self.slow };
-        bins[bin_of(rate, fast)] += 1;
+        bins[bin] += 1;
     }
 
     /// Pairs the highest slow pages with free room, then with the lowest fast ones, as long as a pair is more
@@ -134,10 +135,9 @@ impl Swaps {
 }
 
 impl Cut {
-    /// Returns whether the page moves. Ask each page once.
+    /// Returns whether a page of the bin moves. Ask for each page once.
     #[inline]
-    pub(crate) fn takes(&mut self, rate: Rate, fast: bool) -> bool {
-        let bin = bin_of(rate, fast);
+    pub(crate) fn takes(&mut self, bin: usize, fast: bool) -> bool {
         let edge = if fast { &mut self.down } else { &mut self.up };
         if bin != edge.bin {
             return if fast { bin < edge.bin } else { bin > edge.bin };
@@ -157,12 +157,12 @@ mod tests {
     /// Bins pages of these rates; returns the cut and the rates of the pages that it takes.
     fn cut(slow: &[f64], fast: &[f64], free: u32, margin: f64, most: u32) -> (Cut, Vec<f64>, Vec<f64>) {
         let mut swaps = Swaps::new();
-        slow.iter().for_each(|&mean| swaps.add(rate(mean), false));
-        fast.iter().for_each(|&mean| swaps.add(rate(mean), true));
+        slow.iter().for_each(|&mean| swaps.add(bin_of(rate(mean), false), false));
+        fast.iter().for_each(|&mean| swaps.add(bin_of(rate(mean), true), true));
         let cut = swaps.cut(free, margin, most);
         let mut left = cut;
         let mut taken = |means: &[f64], fast| {
-            means.iter().copied().filter(|&mean| left.takes(rate(mean), fast)).collect::<Vec<_>>()
+            means.iter().copied().filter(|&mean| left.takes(bin_of(rate(mean), fast), fast)).collect::<Vec<_>>()
         };
         let (up, down) = (taken(slow, false), taken(fast, true));
         (cut, up, down)
