@@ -108,7 +108,7 @@ impl Isotherm {
         let (swap, afforded) = (MOVES_OF_SWAP * self.books.price_of_move(), self.afforded());
         let value = gain * stay / self.rates.exposure();
         let mut earned = 0.0;
-        if value > 0.0 {
+        if value > 0.0 && afforded >= 1.0 {
             let margin = swap / value;
             let mut swaps = Swaps::new();
             self.each_page(view, |_, bin, fast| swaps.add(bin, fast));
@@ -229,8 +229,7 @@ impl Policy for Isotherm {
     }
 
     fn step(&mut self, now: Nanos, view: &mut dyn View, plan: &mut Plan) {
-        // Deciding costs too: not before something could follow from it.
-        if self.fresh >= self.batch() && self.afforded() >= 1.0 && view.tiers() > 1 {
+        if self.fresh >= self.batch() && view.tiers() > 1 {
             self.fresh = 0;
             self.decide(view, plan);
         }
@@ -305,7 +304,7 @@ mod tests {
             spent: Spent {
                 elapsed: Nanos(10_000_000 * rounds),
                 running: Nanos(20_000_000 * rounds),
-                sampling: Nanos(300 * pages.len() as u64 * rounds),
+                sampling: Nanos(200 * pages.len() as u64 * rounds),
                 deciding: Nanos(10_000 * rounds),
                 moving: Nanos(5_000 * rounds),
             },
