@@ -3,7 +3,8 @@
 docs/papers/isotherm.md.
 
     scripts/isotherm-policy.py dev            the half that was looked at while the policy was written
-    scripts/isotherm-policy.py held           the half that was not
+    scripts/isotherm-policy.py held           the half that was not, until version 2 of the policy
+    scripts/isotherm-policy.py fresh          other sizes and seeds, run once when version 2 was done
     scripts/isotherm-policy.py dev gups redis --fast 1:2,1:16 --policies memtis,jenga
 
 Each row is a workload at one size of the fast tier: long-run slowdowns, the single best other policy there,
@@ -15,6 +16,7 @@ import json
 import math
 import random
 import subprocess
+import sys
 
 # Small inputs: some thousand pages, a few million accesses.
 INPUTS = {
@@ -49,9 +51,29 @@ INPUTS = {
     "deepsjeng": "footprint=16M operations=3000000",
     "xz": "footprint=8M",
 }
+# Other sizes, with another seed of the generators.
+FRESH = {
+    "masim": "footprint=24M operations=2000000",
+    "gups": "footprint=24M operations=20000000",
+    "btree": "footprint=24M operations=150000",
+    "silo": "footprint=24M operations=300000",
+    "redis": "footprint=24M operations=100000",
+    "flexkvs": "footprint=24M",
+    "gapbs-bc-urand": "scale=16",
+    "gapbs-pr-kron": "scale=16",
+    "gapbs-bfs-kron": "scale=18",
+    "gapbs-cc-urand": "scale=16",
+    "graph500": "scale=16",
+    "xgboost": "footprint=24M",
+    "liblinear": "footprint=24M",
+    "roms": "footprint=24M",
+    "deepsjeng": "footprint=24M operations=3000000",
+    "xz": "footprint=12M",
+}
 RECORDINGS = ["shop", "sort"]
 SEED = 23
-RIVALS = "memtis,jenga,neomem,pmu-sampling,multi-clock"
+FRESH_SEED = 47
+RIVALS = "memtis,jenga,neomem,pmu-sampling,multi-clock,freqtier,hybridtier"
 # A distance from first-touch to the oracle that is worth a share.
 DISTANCE = 1.05
 
@@ -60,30 +82,38 @@ def halves():
     """Splits the inputs by the seed."""
     names = sorted([*INPUTS, *RECORDINGS])
     random.Random(SEED).shuffle(names)
-    return {"dev": sorted(names[:16]), "held": sorted(names[16:])}
+    return {"dev": sorted(names[:16]), "held": sorted(names[16:]), "fresh": list(FRESH)}
 
 
-def simulate(name, options):
+def simulate(name, policy, options):
+    """Returns the runs of a policy at each size; none if the input is too short for it."""
+    fresh = options.half == "fresh"
     command = [options.isotherm, "simulate", "--quiet", "--json", "--fast", options.fast]
-    command += ["--rounds", str(options.rounds), "--max-accesses", "5M"]
-    command += ["--policy", f"isotherm,first-touch,oracle,{options.policies}"]
+    command += ["--rounds", str(options.rounds), "--max-accesses", "5M", "--policy", policy]
+    command += ["--seed", str(FRESH_SEED if fresh else 1)]
     if name in RECORDINGS:
         command.append(f"build/demo/{name}.trace")
     else:
         command += ["--workload", name]
-        command += [f"--set={name}.{setting}" for setting in INPUTS[name].split()]
-    return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)["runs"]
+        command += [f"--set={name}.{setting}" for setting in (FRESH if fresh else INPUTS)[name].split()]
+    result = subprocess.run(command, capture_output=True, text=True)
+    if result.returncode:
+        print(result.stderr.strip(), file=sys.stderr)
+        return []
+    return json.loads(result.stdout)["runs"]
 
 
 def row(name, fast, runs, options):
     slow = {run["policy"]: run["long_run"]["slowdown"] for run in runs}
+    whole = {run["policy"]: run["slowdown"] for run in runs}
     moves = {run["policy"]: run["promotions"] + run["demotions"] for run in runs}
     ours, first, oracle = slow["isotherm"], slow["first-touch"], slow["oracle"]
-    best = min(options.policies.split(","), key=slow.get)
+    best = min((policy for policy in options.policies.split(",") if policy in slow), key=slow.get)
     share = (first - ours) / (first - oracle) if first > DISTANCE * oracle else None
     kept = "-" if share is None else f"{share:.0%}"
     print(f"| `{name}` | {fast} | {first:.3f} | {ours:.3f} | {best} {slow[best]:.3f} | {oracle:.3f} "
-          f"| {ours / first - 1:+.1%} | {kept} | {moves['isotherm']} | {moves[best]} |", flush=True)
+          f"| {ours / first - 1:+.1%} | {whole['isotherm'] / whole['first-touch'] - 1:+.1%} | {kept} "
+          f"| {moves['isotherm']} | {moves[best]} |", flush=True)
     return slow, share
 
 
@@ -93,26 +123,30 @@ def mean(values):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("half", choices=["dev", "held"])
+    parser.add_argument("half", choices=["dev", "held", "fresh"])
     parser.add_argument("inputs", nargs="*", help="only these")
     parser.add_argument("--isotherm", default="target/release/isotherm")
     parser.add_argument("--fast", default="1:8")
-    parser.add_argument("--rounds", type=int, default=8)
+    parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--policies", default=RIVALS)
     options = parser.parse_args()
-    print("| input | fast | first-touch | isotherm | best other | oracle | against first-touch | of the distance "
-          "| moves | of the best |\n|---|---|---|---|---|---|---|---|---|---|")
+    print("| input | fast | first-touch | isotherm | best other | oracle | against first-touch "
+          "| as a whole run | of the distance | moves | of the best |")
+    print("|---" * 11 + "|")
+    policies = ["isotherm", "first-touch", "oracle", *options.policies.split(",")]
     rows = []
     for name in options.inputs or halves()[options.half]:
-        runs = simulate(name, options)
+        runs = [run for policy in policies for run in simulate(name, policy, options)]
         for fast in options.fast.split(","):
             rows.append(row(name, fast, [run for run in runs if run["fast"] == fast], options))
-    policies = ["isotherm", *options.policies.split(",")]
-    print("\nGeometric means of slowdowns:")
-    print(", ".join(f"{policy} {mean([slow[policy] for slow, _ in rows]):.3f}" for policy in policies))
+    print("\nGeometric means of slowdowns, and of isotherm's on the same inputs:")
+    for policy in policies:
+        both = [slow for slow, _ in rows if policy in slow]
+        ours, theirs = (mean([slow[one] for slow in both]) for one in ("isotherm", policy))
+        print(f"{policy} {theirs:.3f}, isotherm {ours:.3f} ({len(both)})")
     shares = [max(share, 0.01) for _, share in rows if share is not None]
     if shares:
-        print(f"Of the distance from first-touch to the oracle: {mean(shares):.0%} (geometric mean of {len(shares)})")
+        print(f"Of the distance from first-touch to oracle: {mean(shares):.0%} (mean of {len(shares)})")
 
 
 if __name__ == "__main__":

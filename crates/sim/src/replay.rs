@@ -3,7 +3,9 @@
 use std::sync::OnceLock;
 
 use isotherm_core::parameters::{Parameters, Scale};
-use isotherm_core::{Allocation, Bytes, Counters, EngineError, EngineStatistics, Nanos, Pages, Policy};
+use isotherm_core::{
+    Allocation, Bytes, Counters, EngineError, EngineStatistics, Nanos, Pages, Policy, Signals,
+};
 use isotherm_machine::{MAX_TIERS, Profile, Walks};
 use isotherm_policies::Setup;
 
@@ -208,7 +210,13 @@ impl<'a> Replay<'a> {
             policy.migration_context(),
             self.scale.footprint,
         );
-        host.rounds = self.rounds(Some(scaled.control_loop));
+        let control_loop = match &self.long {
+            Some(long) if scaled.control_loop == Nanos(0) && policy.signals() != Signals::NONE => {
+                long.learning()
+            }
+            _ => scaled.control_loop,
+        };
+        host.rounds = self.rounds(Some(control_loop));
         let statistics = isotherm_core::run(&mut host, policy, |host, policy| {
             host.note_gauges(|gauges| policy.gauges(gauges));
         })?;

@@ -262,6 +262,12 @@ impl Books {
         self.moved += pages as f64;
     }
 
+    /// Returns the price of moving a page. Until moves have been timed it is taken to be that of a sample.
+    pub(crate) fn price_of_move(&self) -> f64 {
+        let sample = || self.sample.get().unwrap_or(0.0) * self.part;
+        self.page_move.get().unwrap_or_else(sample)
+    }
+
     /// Returns what may be spent now.
     pub(crate) fn allowance(&self) -> f64 {
         let kept = if self.saved > 0.0 { REINVESTED } else { 1.0 };

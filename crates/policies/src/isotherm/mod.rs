@@ -10,7 +10,8 @@
 //!              each sample: both memories predict it, then count it
 //! each epoch:  counts age; the memory that predicted better leads; variance is analysed by region
 //!              swap slow and fast pages, most different first, while
-//!                  (rate up - rate down - error) x gain x stay > price of a swap,  within the allowance
+//!                  (rate up - rate down - error) x gain x stay > price of a swap and its way back
+//!              as long as the allowance, less the way back of all displaced pages, pays for it
 //!              sampling: denser if it paid, rarer if it did not
 //! between:     the counters wake it when the share of slow accesses changes
 //! ```
@@ -20,8 +21,8 @@ mod rates;
 mod swaps;
 
 use self::books::Books;
-use self::rates::Rates;
-use self::swaps::{Cut, Swaps};
+use self::rates::{BLOCK, Rates};
+use self::swaps::{Cut, Swaps, bin_of};
 use crate::prelude::*;
 use crate::support::SAMPLE_BYTES;
 
@@ -37,9 +38,11 @@ const MOST: f64 = 0.03;
 /// Share of the savings that sampling may take.
 const OF_SAVINGS: f64 = 0.2;
 /// Swaps from whose time the price is learned.
-const TRIAL: u32 = 32;
+const TRIAL: f64 = 32.0;
+/// Moves that a swap may come to: two pages, there and back.
+const MOVES_OF_SWAP: f64 = 4.0;
 /// Times between two looks: a share of the time so far, at least and at most.
-const LOOK: (u64, Nanos, Nanos) = (8, Nanos(100_000), Nanos(100_000_000));
+const LOOK: (u64, Nanos, Nanos) = (32, Nanos(100_000), Nanos(100_000_000));
 /// Pages moved up after as many were moved down.
 const CHUNK: usize = 512;
 
@@ -53,6 +56,8 @@ pub(crate) struct Isotherm {
     /// Samples since the last epoch, and since it woke.
     fresh: usize,
     evidence: usize,
+    /// Pages that are not where they were first.
+    displaced: usize,
     /// The cost of looking then, what had been saved, and when.
     before: (f64, f64, f64),
     /// Savings as a share of the program's time, recently.
@@ -69,6 +74,7 @@ impl Isotherm {
             period: FIRST_PERIOD,
             fresh: 0,
             evidence: 0,
+            displaced: 0,
             before: (0.0, 0.0, 0.0),
             saving: 0.0,
             work: Work::default(),
@@ -85,23 +91,30 @@ impl Isotherm {
         self.rates.memory_time().min(self.books.elapsed())
     }
 
+    /// Returns the swaps that may be paid for now, beside the way back of all displaced pages.
+    fn afforded(&self) -> f64 {
+        let price = self.books.price_of_move();
+        let left = self.books.allowance() - self.displaced as f64 * price;
+        let allowed = left / (MOVES_OF_SWAP * price).max(1.0);
+        if self.books.page_move.get().is_some() { allowed } else { allowed.min(TRIAL) }
+    }
+
     /// Ends an epoch: plans the swaps that pay.
     fn decide(&mut self, view: &dyn View, plan: &mut Plan) {
         self.rates.age();
         let (pages, gain, stay) = (self.rates.pages(), self.books.saving(), self.stay());
         self.work.swept += self.rates.bytes() as u64;
         self.work.operations += 12 * pages as u64;
-        let price = self.books.page_move.get();
-        let afforded = price.map_or(f64::from(TRIAL), |price| self.books.allowance() / (2.0 * price));
+        let (swap, afforded) = (MOVES_OF_SWAP * self.books.price_of_move(), self.afforded());
         let value = gain * stay / self.rates.exposure();
         let mut earned = 0.0;
         if value > 0.0 && afforded >= 1.0 {
-            let margin = 2.0 * price.unwrap_or(0.0) / value;
+            let margin = swap / value;
             let mut swaps = Swaps::new();
-            self.each_page(view, |_, rate, fast| swaps.add(rate, fast));
+            self.each_page(view, |_, bin, fast| swaps.add(bin, fast));
             let free = view.free(TierId::FAST).0.saturating_sub(view.capacity(TierId::FAST).0 / 1000);
             let cut = swaps.cut(free as u32, margin, afforded as u32);
-            earned = cut.gain * value - f64::from(cut.promoted) * 2.0 * price.unwrap_or(0.0);
+            earned = cut.gain * value - f64::from(cut.promoted) * swap;
             if cut.promoted > 0 {
                 self.swap(cut, view, plan);
             }
@@ -118,18 +131,26 @@ impl Isotherm {
         self.before = (looking, saved, running);
     }
 
-    /// Calls `each` with every mapped page's rate and whether it is fast.
-    fn each_page(&self, view: &dyn View, mut each: impl FnMut(PageId, rates::Rate, bool)) {
-        const STEP: usize = 64;
-        let mut tiers = [None; STEP];
-        let mut pages = [PageId(0); STEP];
-        for first in (0..self.rates.pages()).step_by(STEP) {
-            let count = STEP.min(self.rates.pages() - first);
+    /// Calls `each` with every mapped page's bin and whether it is fast.
+    fn each_page(&self, view: &dyn View, mut each: impl FnMut(PageId, usize, bool)) {
+        let mut tiers = [None; BLOCK];
+        let mut pages = [PageId(0); BLOCK];
+        for first in (0..self.rates.pages()).step_by(BLOCK) {
+            let count = BLOCK.min(self.rates.pages() - first);
             pages.iter_mut().enumerate().for_each(|(index, page)| *page = PageId((first + index) as u32));
             view.tiers_of(&pages[..count], &mut tiers[..count]);
+            let block = self.rates.block(pages[0]);
+            // Most pages have been counted as often as their neighbour.
+            let mut known = [None; 2];
             for (&page, tier) in pages[..count].iter().zip(tiers) {
                 if let Some(tier) = tier {
-                    each(page, self.rates.rate(page), tier == TierId::FAST);
+                    let (counted, fast) = (self.rates.counted(page), tier == TierId::FAST);
+                    let bin = match known[usize::from(fast)] {
+                        Some((count, bin)) if count == counted => bin,
+                        _ => bin_of(block.rate(counted), fast),
+                    };
+                    known[usize::from(fast)] = Some((counted, bin));
+                    each(page, bin, fast);
                 }
             }
         }
@@ -137,8 +158,8 @@ impl Isotherm {
 
     fn swap(&mut self, mut cut: Cut, view: &dyn View, plan: &mut Plan) {
         let (mut up, mut down) = (Vec::new(), Vec::new());
-        self.each_page(view, |page, rate, fast| {
-            if cut.takes(rate, fast) {
+        self.each_page(view, |page, bin, fast| {
+            if cut.takes(bin, fast) {
                 if fast { down.push(page) } else { up.push(page) }
             }
         });
@@ -203,7 +224,7 @@ impl Policy for Isotherm {
         }
         self.fresh += samples;
         self.evidence += samples;
-        self.work.touches += 4 * samples as u64;
+        self.work.touches += 2 * samples as u64;
         self.work.operations += 40 * samples as u64;
     }
 
@@ -224,6 +245,8 @@ impl Policy for Isotherm {
         let mut count = 0;
         for (step, _) in moved {
             self.rates.displace(step.page);
+            let away = self.rates.displaced(step.page);
+            self.displaced = if away { self.displaced + 1 } else { self.displaced - 1 };
             count += 1;
         }
         self.books.note_moves(count);
@@ -281,7 +304,7 @@ mod tests {
             spent: Spent {
                 elapsed: Nanos(10_000_000 * rounds),
                 running: Nanos(20_000_000 * rounds),
-                sampling: Nanos(300 * pages.len() as u64 * rounds),
+                sampling: Nanos(200 * pages.len() as u64 * rounds),
                 deciding: Nanos(10_000 * rounds),
                 moving: Nanos(5_000 * rounds),
             },

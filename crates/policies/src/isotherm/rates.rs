@@ -4,8 +4,8 @@ use isotherm_core::PageId;
 
 /// Pages of a neighbourhood: 2 MiB of base pages.
 const REGION: usize = 512;
-/// Pages of a block, the smaller neighbourhood: 32 bytes of counts, half a cache line.
-const BLOCK: usize = 16;
+/// Pages of a block, the smaller neighbourhood: 64 bytes of counts, a cache line.
+pub(crate) const BLOCK: usize = 16;
 /// The long memory's half-life over the short one's.
 const RATIO: f64 = 8.0;
 /// Share of a prediction that is uniform, so that no sample is impossible.
@@ -33,11 +33,18 @@ struct Region {
     noise: f32,
 }
 
+/// A block's rate without its pages' own counts, and how much these weigh.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Block {
+    around: f64,
+    own: f64,
+    /// Variance of a page's rate that its block's mean brings.
+    shared: f64,
+}
+
 /// Counts that halve each time that so many samples have come.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Memory {
-    counts: Vec<u16>,
-    regions: Vec<Region>,
     /// Sum of all counts.
     total: f64,
     /// Time behind the counts, and the same over what a count stands for.
@@ -47,10 +54,11 @@ struct Memory {
     fresh: f64,
 }
 
-/// Counts of all pages.
+/// Counts of all pages, in a short and a long memory that lie side by side.
 #[derive(Debug)]
 pub(crate) struct Rates {
-    /// Short and long.
+    counts: Vec<[u16; 2]>,
+    regions: Vec<[Region; 2]>,
     memories: [Memory; 2],
     leader: usize,
     /// Half-life of the short memory in samples.
@@ -63,24 +71,23 @@ pub(crate) struct Rates {
 impl Region {
     /// Analyses the variance of a region's counts: what exceeds chance is a difference between pages of a
     /// block, or between blocks (Buehlmann's credibility, in two stages).
-    fn of(counts: &[u16]) -> Self {
-        let value = |&count: &u16| f64::from(count & MOST);
-        let pages = counts.len() as f64;
-        let mean = counts.iter().map(value).sum::<f64>() / pages;
-        if mean == 0.0 {
-            return Self::default();
-        }
-        let (mut within, mut between, mut blocks) = (0.0, 0.0, 0.0);
+    fn of(counts: &[[u16; 2]], memory: usize) -> Self {
+        let (mut total, mut squares, mut sums, mut blocks) = (0u64, 0u64, 0.0, 0.0);
         for block in counts.chunks(BLOCK) {
-            let size = block.len() as f64;
-            let (sum, squares) = block
-                .iter()
-                .map(value)
-                .fold((0.0, 0.0), |(sum, squares), count| (sum + count, squares + count * count));
-            within += squares - sum * sum / size;
-            between += size * (sum / size - mean).powi(2);
+            let value = |count: &[u16; 2]| u64::from(count[memory] & MOST);
+            let (sum, square) =
+                block.iter().map(value).fold((0, 0), |(sum, square), count| (sum + count, square + count * count));
+            total += sum;
+            squares += square;
+            sums += (sum * sum) as f64 / block.len() as f64;
             blocks += 1.0;
         }
+        if total == 0 {
+            return Self::default();
+        }
+        let pages = counts.len() as f64;
+        let mean = total as f64 / pages;
+        let (within, between) = (squares as f64 - sums, sums - mean * total as f64);
         // Chance alone gives a count of expectation m a variance of m (Poisson).
         let within = (within / (pages - blocks).max(1.0)).max(mean);
         let between = (between / f64::max(blocks - 1.0, 1.0)).max(within);
@@ -91,82 +98,32 @@ impl Region {
     }
 }
 
-impl Memory {
-    fn new(pages: usize) -> Self {
-        Self {
-            counts: vec![0; pages],
-            regions: vec![Region::default(); pages.div_ceil(REGION)],
-            total: 0.0,
-            time: 0.0,
-            exposure: 0.0,
-            fresh: 0.0,
-        }
-    }
-
-    fn grow(&mut self, pages: usize) {
-        self.counts.resize(pages, 0);
-        self.regions.resize(pages.div_ceil(REGION), Region::default());
-    }
-
+impl Block {
+    /// Returns the rate of a page of the block that has been counted so often.
     #[inline]
-    fn rate(&self, page: usize) -> Rate {
-        let block = page / BLOCK * BLOCK;
-        let counts = &self.counts[block..(block + BLOCK).min(self.counts.len())];
-        let sum: u32 = counts.iter().map(|&count| u32::from(count & MOST)).sum();
-        let region = &self.regions[page / REGION];
-        let (own, shared) = (f64::from(region.page), f64::from(region.block));
-        let around =
-            f64::from(region.mean) + shared * (f64::from(sum) / counts.len() as f64 - f64::from(region.mean));
-        let mean = around + own * (f64::from(self.counts[page] & MOST) - around);
-        let variance = own * mean + (1.0 - own).powi(2) * shared * f64::from(region.noise);
-        Rate { mean, variance }
+    pub(crate) fn rate(&self, count: u16) -> Rate {
+        let mean = self.around + self.own * (f64::from(count) - self.around);
+        Rate { mean, variance: self.own * mean + self.shared }
     }
+}
 
-    /// Returns the share of all samples that it expects of a page.
-    fn prediction(&self, page: usize) -> f64 {
-        let uniform = UNIFORM / self.counts.len() as f64;
-        if self.total == 0.0 {
-            return uniform / UNIFORM;
-        }
-        (1.0 - UNIFORM) * self.rate(page).mean / self.total + uniform
-    }
-
-    fn count(&mut self, page: usize, times: u16) {
-        let region = &mut self.regions[page / REGION];
-        let size = REGION.min(self.counts.len() - page / REGION * REGION);
-        let count = &mut self.counts[page];
+impl Memory {
+    /// Notes counts of a page: `count` is what it had.
+    fn count(&mut self, count: &mut u16, region: &mut Region, size: usize, times: u16) {
         let times = times.min(MOST - (*count & MOST));
         *count += times;
         region.mean += f32::from(times) / size as f32;
         self.total += f64::from(times);
         self.fresh += f64::from(times);
     }
-
-    /// Halves all counts; what does not divide is rounded up or down by turns.
-    fn halve(&mut self, turn: u16) {
-        self.total = 0.0;
-        for (page, count) in self.counts.iter_mut().enumerate() {
-            let value = *count & MOST;
-            let halved = (value + (value & 1 & (page as u16 ^ turn))) >> 1;
-            *count = *count & DISPLACED | halved;
-            self.total += f64::from(halved);
-        }
-        self.time /= 2.0;
-        self.exposure /= 2.0;
-        self.fresh = 0.0;
-    }
-
-    fn learn(&mut self) {
-        for (region, counts) in self.regions.iter_mut().zip(self.counts.chunks(REGION)) {
-            *region = Region::of(counts);
-        }
-    }
 }
 
 impl Rates {
     pub(crate) fn new(pages: usize) -> Self {
         Self {
-            memories: [Memory::new(pages), Memory::new(pages)],
+            counts: vec![[0; 2]; pages],
+            regions: vec![[Region::default(); 2]; pages.div_ceil(REGION)],
+            memories: [Memory::default(), Memory::default()],
             leader: 1,
             half_life: pages.max(1) as f64 / 2.0,
             lead: 0.0,
@@ -175,23 +132,52 @@ impl Rates {
     }
 
     pub(crate) fn pages(&self) -> usize {
-        self.memories[0].counts.len()
+        self.counts.len()
     }
 
     pub(crate) fn grow(&mut self, pages: usize) {
         if pages > self.pages() {
-            self.memories.iter_mut().for_each(|memory| memory.grow(pages));
+            self.counts.resize(pages, [0; 2]);
+            self.regions.resize(pages.div_ceil(REGION), [Region::default(); 2]);
         }
+    }
+
+    /// Returns a page's block as a memory knows it.
+    #[inline]
+    fn block_of(&self, page: usize, memory: usize) -> Block {
+        let first = page / BLOCK * BLOCK;
+        let counts = &self.counts[first..(first + BLOCK).min(self.counts.len())];
+        let sum: u32 = counts.iter().map(|count| u32::from(count[memory] & MOST)).sum();
+        let region = &self.regions[page / REGION][memory];
+        let (mean, own, shared) =
+            (f64::from(region.mean), f64::from(region.page), f64::from(region.block));
+        let around = mean + shared * (f64::from(sum) / counts.len() as f64 - mean);
+        Block { around, own, shared: (1.0 - own).powi(2) * shared * f64::from(region.noise) }
+    }
+
+    /// Returns the share of all samples that a memory expects of a page.
+    fn prediction(&self, page: usize, memory: usize) -> f64 {
+        let uniform = UNIFORM / self.counts.len() as f64;
+        let total = self.memories[memory].total;
+        if total == 0.0 {
+            return uniform / UNIFORM;
+        }
+        let rate = self.block_of(page, memory).rate(self.counts[page][memory] & MOST);
+        (1.0 - UNIFORM) * rate.mean / total + uniform
     }
 
     /// Takes a sample in that counts so often, after both memories have said how likely it was.
     pub(crate) fn count(&mut self, page: PageId, times: u16) {
         if times > 0 {
             let page = page.index();
-            let [short, long] = &mut self.memories;
-            self.lead += (short.prediction(page) / long.prediction(page)).ln() - self.lead / self.half_life;
-            short.count(page, times);
-            long.count(page, times);
+            let odds = self.prediction(page, 0) / self.prediction(page, 1);
+            self.lead += odds.ln() - self.lead / self.half_life;
+            let size = REGION.min(self.counts.len() - page / REGION * REGION);
+            let regions = &mut self.regions[page / REGION];
+            let counts = self.counts[page].iter_mut().zip(regions);
+            for (memory, (count, region)) in self.memories.iter_mut().zip(counts) {
+                memory.count(count, region, size, times);
+            }
         }
     }
 
@@ -203,15 +189,34 @@ impl Rates {
         }
     }
 
+    /// Halves all counts of a memory; what does not divide is rounded up or down by turns.
+    fn halve(&mut self, memory: usize) {
+        self.halvings = self.halvings.wrapping_add(1);
+        let mut total = 0;
+        for (page, count) in self.counts.iter_mut().enumerate() {
+            let count = &mut count[memory];
+            let value = *count & MOST;
+            let halved = (value + (value & 1 & (page as u16 ^ self.halvings))) >> 1;
+            *count = *count & DISPLACED | halved;
+            total += u64::from(halved);
+        }
+        let memory = &mut self.memories[memory];
+        memory.total = total as f64;
+        memory.time /= 2.0;
+        memory.exposure /= 2.0;
+        memory.fresh = 0.0;
+    }
+
     /// Lets counts age, chooses the memory that leads, and learns how neighbours differ.
     pub(crate) fn age(&mut self) {
         let half_lives = [self.half_life, self.half_life * RATIO];
-        for (memory, half_life) in self.memories.iter_mut().zip(half_lives) {
-            if memory.fresh >= half_life {
-                self.halvings = self.halvings.wrapping_add(1);
-                memory.halve(self.halvings);
+        for (memory, half_life) in half_lives.into_iter().enumerate() {
+            if self.memories[memory].fresh >= half_life {
+                self.halve(memory);
             }
-            memory.learn();
+            for (regions, counts) in self.regions.iter_mut().zip(self.counts.chunks(REGION)) {
+                regions[memory] = Region::of(counts, memory);
+            }
         }
         self.leader = usize::from(self.lead <= 0.0);
         let pages = self.pages().max(1) as f64;
@@ -223,10 +228,16 @@ impl Rates {
         }
     }
 
-    /// Returns a page's rate by the memory that leads.
+    /// Returns the block that begins at a page, by the memory that leads.
     #[inline]
-    pub(crate) fn rate(&self, page: PageId) -> Rate {
-        self.memories[self.leader].rate(page.index())
+    pub(crate) fn block(&self, first: PageId) -> Block {
+        self.block_of(first.index(), self.leader)
+    }
+
+    /// Returns how often a page was counted, by the memory that leads.
+    #[inline]
+    pub(crate) fn counted(&self, page: PageId) -> u16 {
+        self.counts[page.index()][self.leader] & MOST
     }
 
     /// Returns what turns a count of the leading memory into a rate.
@@ -247,23 +258,28 @@ impl Rates {
 
     #[inline]
     pub(crate) fn displaced(&self, page: PageId) -> bool {
-        self.memories[1].counts[page.index()] & DISPLACED != 0
+        self.counts[page.index()][1] & DISPLACED != 0
     }
 
     /// Notes that a page has left the fast tier or come into it.
     pub(crate) fn displace(&mut self, page: PageId) {
-        self.memories[1].counts[page.index()] ^= DISPLACED;
+        self.counts[page.index()][1] ^= DISPLACED;
     }
 
     pub(crate) fn bytes(&self) -> usize {
-        let bytes = |memory: &Memory| size_of_val(&memory.counts[..]) + size_of_val(&memory.regions[..]);
-        self.memories.iter().map(bytes).sum()
+        size_of_val(&self.counts[..]) + size_of_val(&self.regions[..])
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    impl Rates {
+        fn rate(&self, page: PageId) -> Rate {
+            self.block(page).rate(self.counted(page))
+        }
+    }
 
     /// Counts each page so often, once around after the other.
     fn counted(pages: usize, times: impl Fn(usize) -> u16) -> Rates {

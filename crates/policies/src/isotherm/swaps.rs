@@ -20,14 +20,38 @@ pub(crate) struct Swaps {
 /// How many pages of which bins move.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Cut {
-    /// Slow pages above this bin go up, and so many of it.
-    up: (usize, u32),
-    /// Fast pages below this bin go down, and so many of it.
-    down: (usize, u32),
+    /// Slow pages above this bin go up, and some of it.
+    up: Edge,
+    /// Fast pages below this bin go down, and some of it.
+    down: Edge,
     /// Pages that go up.
     pub(crate) promoted: u32,
     /// Samples that they will have more than those that go down.
     pub(crate) gain: f64,
+}
+
+/// A bin of which so many pages move, spread evenly over the addresses: neighbours are often one thread's,
+/// and a program waits for its slowest thread.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Edge {
+    bin: usize,
+    taken: u32,
+    of: u32,
+    due: u32,
+}
+
+impl Edge {
+    fn new(bin: usize, taken: u32, of: u32) -> Self {
+        Self { bin, taken, of, due: of / 2 }
+    }
+
+    /// Returns whether the bin's next page is among those taken.
+    fn takes_next(&mut self) -> bool {
+        self.due += self.taken;
+        let taken = self.due >= self.of;
+        self.due -= if taken { self.of } else { 0 };
+        taken
+    }
 }
 
 fn bin(value: f64) -> usize {
@@ -42,7 +66,8 @@ fn edge(bin: usize) -> f64 {
     if bin == 0 { 0.0 } else { (bin as f64 / PER_OCTAVE - LOWEST).exp2() }
 }
 
-fn bin_of(rate: Rate, fast: bool) -> usize {
+/// Returns the bin of a page by what its rate is at least (a slow page) or at most (a fast one).
+pub(crate) fn bin_of(rate: Rate, fast: bool) -> usize {
     let error = CAUTION * rate.variance.sqrt();
     bin(if fast { rate.mean + error } else { rate.mean - error })
 }
@@ -53,15 +78,16 @@ impl Swaps {
     }
 
     #[inline]
-    pub(crate) fn add(&mut self, rate: Rate, fast: bool) {
+    pub(crate) fn add(&mut self, bin: usize, fast: bool) {
         let bins = if fast { &mut self.fast } else { &mut self.slow };
-        bins[bin_of(rate, fast)] += 1;
+        bins[bin] += 1;
     }
 
     /// Pairs the highest slow pages with free room, then with the lowest fast ones, as long as a pair is more
     /// than `margin` samples apart, at most `most` of them.
     pub(crate) fn cut(&self, free: u32, margin: f64, most: u32) -> Cut {
-        let mut cut = Cut { up: (BINS, 0), down: (0, 0), promoted: 0, gain: 0.0 };
+        let down = Edge::new(0, 0, self.fast[0]);
+        let mut cut = Cut { up: Edge::new(BINS, 0, 0), down, promoted: 0, gain: 0.0 };
         let (mut up, mut down, mut room) = (BINS - 1, 0, free);
         let (mut slow, mut fast) = (self.slow[up], self.fast[0]);
         while cut.promoted < most {
@@ -82,7 +108,7 @@ impl Swaps {
                 (room, slow) = (room - pages, slow - pages);
                 cut.promoted += pages;
                 cut.gain += least * f64::from(pages);
-                cut.up = (up, self.slow[up] - slow);
+                cut.up = Edge::new(up, self.slow[up] - slow, self.slow[up]);
                 continue;
             }
             if fast == 0 {
@@ -101,25 +127,22 @@ impl Swaps {
             (slow, fast) = (slow - pages, fast - pages);
             cut.promoted += pages;
             cut.gain += difference * f64::from(pages);
-            cut.up = (up, self.slow[up] - slow);
-            cut.down = (down, self.fast[down] - fast);
+            cut.up = Edge::new(up, self.slow[up] - slow, self.slow[up]);
+            cut.down = Edge::new(down, self.fast[down] - fast, self.fast[down]);
         }
         cut
     }
 }
 
 impl Cut {
-    /// Returns whether the page moves. Ask each page once.
+    /// Returns whether a page of the bin moves. Ask for each page once.
     #[inline]
-    pub(crate) fn takes(&mut self, rate: Rate, fast: bool) -> bool {
-        let bin = bin_of(rate, fast);
-        let (edge, left) = if fast { &mut self.down } else { &mut self.up };
-        if bin != *edge {
-            return if fast { bin < *edge } else { bin > *edge };
+    pub(crate) fn takes(&mut self, bin: usize, fast: bool) -> bool {
+        let edge = if fast { &mut self.down } else { &mut self.up };
+        if bin != edge.bin {
+            return if fast { bin < edge.bin } else { bin > edge.bin };
         }
-        let taken = *left > 0;
-        *left -= u32::from(taken);
-        taken
+        edge.takes_next()
     }
 }
 
@@ -134,12 +157,12 @@ mod tests {
     /// Bins pages of these rates; returns the cut and the rates of the pages that it takes.
     fn cut(slow: &[f64], fast: &[f64], free: u32, margin: f64, most: u32) -> (Cut, Vec<f64>, Vec<f64>) {
         let mut swaps = Swaps::new();
-        slow.iter().for_each(|&mean| swaps.add(rate(mean), false));
-        fast.iter().for_each(|&mean| swaps.add(rate(mean), true));
+        slow.iter().for_each(|&mean| swaps.add(bin_of(rate(mean), false), false));
+        fast.iter().for_each(|&mean| swaps.add(bin_of(rate(mean), true), true));
         let cut = swaps.cut(free, margin, most);
         let mut left = cut;
         let mut taken = |means: &[f64], fast| {
-            means.iter().copied().filter(|&mean| left.takes(rate(mean), fast)).collect::<Vec<_>>()
+            means.iter().copied().filter(|&mean| left.takes(bin_of(rate(mean), fast), fast)).collect::<Vec<_>>()
         };
         let (up, down) = (taken(slow, false), taken(fast, true));
         (cut, up, down)
@@ -158,6 +181,15 @@ mod tests {
         assert_eq!((found.promoted, up.len(), down.len()), (0, 0, 0));
         let (found, up, down) = cut(&[10.0, 10.0], &[1.0, 1.0], 0, 2.0, 1);
         assert_eq!((found.promoted, up.len(), down.len()), (1, 1, 1));
+    }
+
+    #[test]
+    fn of_the_last_bin_pages_are_taken_evenly() {
+        let mut edge = Edge::new(3, 3, 12);
+        let taken: Vec<usize> = (0..12).filter(|_| edge.takes_next()).collect();
+        assert_eq!(taken, [1, 5, 9]);
+        let mut all = Edge::new(3, 5, 5);
+        assert!((0..5).all(|_| all.takes_next()));
     }
 
     #[test]

@@ -127,6 +127,15 @@ impl Long {
         self.most.min(self.asked(control_loop))
     }
 
+    /// Returns the time for which a policy without times of its own may learn before anything changes: a
+    /// quarter of the rounds.
+    pub(crate) fn learning(&self) -> Nanos {
+        match self.length {
+            Length::Loops { .. } => Nanos(0),
+            _ => Nanos(self.round.0.saturating_mul(self.simulated(Nanos(0))) / 4),
+        }
+    }
+
     /// Returns the same with at most so many rounds simulated.
     pub(crate) fn at_most(self, rounds: u64) -> Self {
         Self { most: self.most.min(rounds), ..self }
