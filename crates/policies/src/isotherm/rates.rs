@@ -75,8 +75,10 @@ impl Region {
         let (mut total, mut squares, mut sums, mut blocks) = (0u64, 0u64, 0.0, 0.0);
         for block in counts.chunks(BLOCK) {
             let value = |count: &[u16; 2]| u64::from(count[memory] & MOST);
-            let (sum, square) =
-                block.iter().map(value).fold((0, 0), |(sum, square), count| (sum + count, square + count * count));
+            let (sum, square) = block
+                .iter()
+                .map(value)
+                .fold((0, 0), |(sum, square), count| (sum + count, square + count * count));
             total += sum;
             squares += square;
             sums += (sum * sum) as f64 / block.len() as f64;
@@ -149,8 +151,7 @@ impl Rates {
         let counts = &self.counts[first..(first + BLOCK).min(self.counts.len())];
         let sum: u32 = counts.iter().map(|count| u32::from(count[memory] & MOST)).sum();
         let region = &self.regions[page / REGION][memory];
-        let (mean, own, shared) =
-            (f64::from(region.mean), f64::from(region.page), f64::from(region.block));
+        let (mean, own, shared) = (f64::from(region.mean), f64::from(region.page), f64::from(region.block));
         let around = mean + shared * (f64::from(sum) / counts.len() as f64 - mean);
         Block { around, own, shared: (1.0 - own).powi(2) * shared * f64::from(region.noise) }
     }

@@ -162,7 +162,11 @@ mod tests {
         let cut = swaps.cut(free, margin, most);
         let mut left = cut;
         let mut taken = |means: &[f64], fast| {
-            means.iter().copied().filter(|&mean| left.takes(bin_of(rate(mean), fast), fast)).collect::<Vec<_>>()
+            means
+                .iter()
+                .copied()
+                .filter(|&mean| left.takes(bin_of(rate(mean), fast), fast))
+                .collect::<Vec<_>>()
         };
         let (up, down) = (taken(slow, false), taken(fast, true));
         (cut, up, down)
