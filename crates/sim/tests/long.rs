@@ -196,7 +196,7 @@ fn the_ring_holds_as_much_time_as_the_policys_own_is_long() {
     );
     let run = &runs[0];
     assert!(run.time_scale < 1000.0, "times are longer than the footprint's: {}", run.time_scale);
-    assert!(run.samples > 1_000_000 && run.samples_lost == 0, "{} lost of {}", run.samples_lost, run.samples);
+    assert!(run.samples > 500_000 && run.samples_lost == 0, "{} lost of {}", run.samples_lost, run.samples);
 }
 
 #[test]
