@@ -110,16 +110,13 @@ impl Long {
         }
     }
 
-    /// Returns the time that a run lasts at least under such a policy, however short its rounds are.
+    /// Returns the time that a run lasts at least under such a policy, however short its rounds are; 0 for a
+    /// run of a given length.
     pub(crate) fn lasting(&self, control_loop: Nanos) -> Nanos {
         match self.length {
             Length::Loops { loops, .. } => Nanos(loops.saturating_mul(control_loop.0)),
             _ => Nanos(0),
         }
-    }
-
-    pub(crate) fn counts_loops(&self) -> bool {
-        matches!(self.length, Length::Loops { .. })
     }
 
     /// Returns the rounds that are simulated at most, under such a policy.

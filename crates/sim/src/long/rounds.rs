@@ -141,11 +141,10 @@ impl Rounds {
     /// Returns whether the slowest control loop is too long for the rounds that may be simulated, so that no
     /// number of them shows whether they still change. A run of a given length is simulated all the same.
     fn never_settles(&self) -> bool {
-        let done: u64 = self.done.iter().map(|round| round.modelled_ns.0).sum();
         let rounds = self.done.len() as u64;
-        self.long.counts_loops()
+        self.long.lasting(self.control_loop) > Nanos(0)
             && rounds >= MIN_ROUNDS
-            && done / rounds * self.long.most < 2 * self.control_loop.0
+            && self.before.time.0 / rounds * self.long.most < 2 * self.control_loop.0
     }
 
     /// Returns the number of last rounds that hold the slowest control loop; `None` if all hold less.
@@ -191,8 +190,7 @@ impl Rounds {
     /// Returns the rounds of the run: those asked for, or more where they do not last long enough if each of
     /// the rest takes `round`.
     fn rounds(&self, round: Nanos) -> u64 {
-        let done: u64 = self.done.iter().map(|round| round.modelled_ns.0).sum();
-        let missing = self.long.lasting(self.control_loop).0.saturating_sub(done);
+        let missing = self.long.lasting(self.control_loop).0.saturating_sub(self.before.time.0);
         let needed = self.done.len() as u64 + missing.div_ceil(round.0.max(1));
         self.long.asked(self.control_loop).max(if missing > 0 { needed } else { 0 })
     }
