@@ -16,6 +16,7 @@ const ORDER: &[&str] = &[
     "isotherm-doctor",
     "isotherm-live",
     "isotherm-sim",
+    "isotherm-shares",
     "isotherm-linux",
     "isotherm-lab-plugin",
     "isotherm-lab",

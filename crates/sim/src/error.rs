@@ -47,6 +47,9 @@ pub enum SimulateError {
     /// The machine has more tiers than the model.
     #[error("machine {0}: at most {MAX_TIERS} tiers are modelled")]
     ManyTiers(String),
+    /// A bound, which has no engine.
+    #[error("policy {0}: a bound cannot run beside others; expected a policy")]
+    Bound(&'static str),
     /// The policy cannot be built for this size.
     #[error(transparent)]
     Build(#[from] BuildError),

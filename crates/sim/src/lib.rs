@@ -50,6 +50,7 @@ mod processor;
 mod replay;
 mod result;
 mod sampler;
+mod side_by_side;
 mod simulate;
 mod size;
 mod soar;
@@ -70,6 +71,7 @@ pub use result::{
     Charges, FailedMoves, Heatmap, Held, InputSummary, Interval, LongRun, Region, Report, Round, RunResult,
     TimeParts,
 };
+pub use side_by_side::{Program, Share, Shared, Sharing, side_by_side};
 pub use simulate::{simulate, simulate_long};
 pub use size::{
     FullRun, Knee, Outcome, Point, PolicySize, Recommended, RunLength, Sampling, SizeExperiment, SizeReport,

@@ -55,6 +55,7 @@ pub(crate) struct PageTable {
     max_shadows: u64,
     /// Pages of each tier that only the kernel may allocate.
     reserve: Vec<u64>,
+    reserve_share: f64,
     allocation: Allocation,
     reclaim: Reclaim,
     fast_rows: FastRows,
@@ -82,6 +83,7 @@ impl PageTable {
             shadows: vec![0; capacity.len()],
             max_shadows: 0,
             reserve: capacity.iter().enumerate().map(share).collect(),
+            reserve_share: reserve,
             capacity,
             allocation,
             reclaim: Reclaim::Clock { hand: 0 },
@@ -118,8 +120,20 @@ impl PageTable {
         Pages(self.capacity.get(tier.index()).copied().unwrap_or(0))
     }
 
+    /// Changes the size of a tier that is not the last; what it holds beyond that stays until it is moved.
+    pub(crate) fn resize(&mut self, tier: TierId, pages: Pages) {
+        if let Some(capacity) = self.capacity.get_mut(tier.index()) {
+            *capacity = pages.0;
+            self.reserve[tier.index()] = (pages.0 as f64 * self.reserve_share) as u64;
+        }
+    }
+
+    pub(crate) fn used(&self, tier: TierId) -> Pages {
+        Pages(self.used.get(tier.index()).copied().unwrap_or(0))
+    }
+
     pub(crate) fn free(&self, tier: TierId) -> Pages {
-        self.capacity(tier) - Pages(self.used.get(tier.index()).copied().unwrap_or(0))
+        self.capacity(tier) - self.used(tier)
     }
 
     pub(crate) fn tier_of(&self, page: PageId) -> Option<TierId> {

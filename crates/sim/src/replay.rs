@@ -184,14 +184,9 @@ impl<'a> Replay<'a> {
         self.placed(PageTable::new(pages, capacity, 0.0, Allocation::FastFirst))
     }
 
-    /// Replays under a policy, built with the scaled parameters, with `fast` pages in the first tier; returns
-    /// the host as the policy left it.
-    pub(crate) fn policy(
-        &self,
-        fast: Pages,
-        policy: &mut dyn Policy,
-        scaled: &Scaled,
-    ) -> Result<(SimHost<'a>, EngineStatistics), EngineError> {
+    /// Returns a host on which a policy, built with the scaled parameters, can run with `fast` pages in the
+    /// first tier.
+    pub(crate) fn host(&self, fast: Pages, policy: &dyn Policy, scaled: &Scaled) -> SimHost<'a> {
         let reserve = self.profile.costs.reserve;
         let allocation = policy.allocation();
         let page_size = self.stream.page_size;
@@ -203,13 +198,8 @@ impl<'a> Replay<'a> {
         let interval_length = self.interval_length * self.intervals_merged();
         let mut processor = self.processor_with(table, interval_length, scaled.times);
         processor.sampler.set_record(policy.record());
-        let mut host = SimHost::new(
-            processor,
-            self.profile,
-            page_size,
-            policy.migration_context(),
-            self.scale.footprint,
-        );
+        let context = policy.migration_context();
+        let mut host = SimHost::new(processor, self.profile, page_size, context, self.scale.footprint);
         let control_loop = match &self.long {
             Some(long) if scaled.control_loop == Nanos(0) && policy.signals() != Signals::NONE => {
                 long.learning()
@@ -217,6 +207,18 @@ impl<'a> Replay<'a> {
             _ => scaled.control_loop,
         };
         host.rounds = self.rounds(Some(control_loop));
+        host
+    }
+
+    /// Replays under a policy, built with the scaled parameters, with `fast` pages in the first tier; returns
+    /// the host as the policy left it.
+    pub(crate) fn policy(
+        &self,
+        fast: Pages,
+        policy: &mut dyn Policy,
+        scaled: &Scaled,
+    ) -> Result<(SimHost<'a>, EngineStatistics), EngineError> {
+        let mut host = self.host(fast, policy, scaled);
         let statistics = isotherm_core::run(&mut host, policy, |host, policy| {
             host.note_gauges(|gauges| policy.gauges(gauges));
         })?;

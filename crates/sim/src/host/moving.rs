@@ -137,6 +137,16 @@ impl SimHost<'_> {
         reclaimed
     }
 
+    /// Sets the size of the fast tier and demotes what it has no room for.
+    pub(crate) fn limit_fast(&mut self, pages: Pages) {
+        let used = self.processor.locator.used(TierId::FAST);
+        self.processor.locator.resize(TierId::FAST, pages);
+        if used > pages {
+            self.reclaim(TierId::FAST, used - pages, &mut Vec::new());
+            self.shoot_down();
+        }
+    }
+
     /// Demotes a page for reclaim, as work of a kernel thread in any migration context.
     fn demote(&mut self, page: PageId, from: TierId) -> MoveStatus {
         let migration_context = std::mem::replace(&mut self.migration_context, MigrationContext::Shared);
