@@ -10,8 +10,8 @@
 //! A group makes a [`Claim`]. [`share`] divides the fast tier in three rounds:
 //!
 //! 1. *Protections.* Each group gets what it uses of its protection. Pressure of others never takes that.
-//! 2. *Benefit.* What remains goes, piece by piece, to the group that gains most by it. A group's gain is
-//!    the fall of its slowdown, squared: the slower a group is now, the more a hit counts. So groups of one weight
+//! 2. *Benefit.* What remains goes, piece by piece, to the group that gains most by it. A group's gain is the
+//!    fall of its squared slowdown: the slower a group is now, the more a hit counts. So groups of one weight
 //!    that want the same get the same, and a group for which more memory changes little, because it runs
 //!    through all of its memory again and again, gets little for that.
 //! 3. *Room to grow.* What nobody gains by is spread by weight, so that new memory begins fast.
