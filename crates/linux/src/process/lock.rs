@@ -30,13 +30,18 @@ impl EngineLock {
     /// Takes the lock of the process that `thread` belongs to; refused, naming the holder, while another
     /// engine has it, and without the right to read the process's memory.
     pub fn take(root: &ProcRoot, thread: Pid) -> Result<Self, LinuxError> {
+        Self::take_within(root, thread, PATIENCE)
+    }
+
+    /// Takes the lock as [`Self::take`] does, but waits for it no longer than `patience`.
+    pub fn take_within(root: &ProcRoot, thread: Pid, patience: Duration) -> Result<Self, LinuxError> {
         let pid = root.process_of(thread)?;
         let file = root.open(pid, FILE)?;
         let begin = Instant::now();
         loop {
             match file.try_lock() {
                 Ok(()) => return Ok(Self { _file: file, pid }),
-                Err(TryLockError::WouldBlock) if begin.elapsed() < PATIENCE => std::thread::sleep(LOOK),
+                Err(TryLockError::WouldBlock) if begin.elapsed() < patience => std::thread::sleep(LOOK),
                 Err(TryLockError::WouldBlock) => return Err(refused(root, pid, &file)),
                 Err(TryLockError::Error(error)) => return Err(LinuxError::file(root.file(pid, FILE), error)),
             }

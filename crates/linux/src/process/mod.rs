@@ -1,5 +1,6 @@
 //! Processes: how a program is started, its tree, and one engine per process.
 
+pub mod census;
 mod exit;
 pub mod folder;
 pub mod launch;

@@ -39,7 +39,8 @@ pub struct Tree {
     /// This process, if it adopts orphans.
     adopter: Option<Pid>,
     known: BTreeMap<Pid, Watched>,
-    children: Children,
+    /// `None` if nobody's children are followed.
+    children: Option<Children>,
     /// Events of the next poll.
     early: Vec<Event>,
     polls: u32,
@@ -61,11 +62,39 @@ impl Tree {
         if stat.has_ended() {
             return Err(LinuxError::Ended(first.0));
         }
-        let children = Children::new(&root, first);
+        let children = Some(Children::new(&root, first));
         let mut tree =
             Self { root, adopter, known: BTreeMap::new(), children, early: Vec::new(), polls: 0, buffer };
         tree.add(first, stat);
         Ok(tree)
+    }
+
+    /// Follows the processes that [`Self::add_member`] names, without their children.
+    pub fn of_members(root: ProcRoot) -> Self {
+        let (known, early, buffer) = (BTreeMap::new(), Vec::new(), Vec::new());
+        Self { root, adopter: None, known, children: None, early, polls: 0, buffer }
+    }
+
+    /// Follows another process; the next poll reports it as started.
+    pub fn add_member(&mut self, pid: Pid) -> Result<(), LinuxError> {
+        let stat = ProcessStat::read(&self.root, pid, &mut self.buffer)?;
+        if stat.has_ended() {
+            return Err(LinuxError::Ended(pid.0));
+        }
+        if !self.known.contains_key(&pid) {
+            self.add(pid, stat);
+        }
+        Ok(())
+    }
+
+    /// Follows a process no longer; the next poll reports it as ended.
+    pub fn remove_member(&mut self, pid: Pid) {
+        let Some(_) = self.known.remove(&pid) else { return };
+        let before = self.early.len();
+        self.early.retain(|event| !is_start(event, pid));
+        if self.early.len() == before {
+            self.early.push(Event::Ended(pid));
+        }
     }
 
     pub fn processes(&self) -> impl Iterator<Item = Pid> {
@@ -87,7 +116,8 @@ impl Tree {
     pub fn poll(&mut self, events: &mut Vec<Event>) -> Result<(), LinuxError> {
         self.find_ended(events)?;
         self.find_changed(events)?;
-        if self.children.may_have_changed(&self.root, self.polls.is_multiple_of(THOROUGH)) {
+        let thorough = self.polls.is_multiple_of(THOROUGH);
+        if self.children.as_mut().is_some_and(|children| children.may_have_changed(&self.root, thorough)) {
             self.find_started()?;
         }
         events.append(&mut self.early);
@@ -133,12 +163,18 @@ impl Tree {
     }
 
     fn find_started(&mut self) -> Result<(), LinuxError> {
+        let Some(mut children) = self.children.take() else { return Ok(()) };
+        let found = children.prepare(&self.root).and_then(|()| self.find_children(&mut children));
+        self.children = Some(children);
+        found
+    }
+
+    fn find_children(&mut self, children: &mut Children) -> Result<(), LinuxError> {
         let mut parents: Vec<Pid> = self.known.keys().copied().chain(self.adopter).collect();
-        self.children.prepare(&self.root)?;
         let mut found = Vec::new();
         while let Some(parent) = parents.pop() {
             found.clear();
-            self.children.of(&self.root, parent, &mut found);
+            children.of(&self.root, parent, &mut found);
             for &pid in &found {
                 if self.known.contains_key(&pid) || Some(pid) == self.adopter {
                     continue;

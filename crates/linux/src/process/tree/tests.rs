@@ -144,3 +144,25 @@ fn nothing_is_looked_for_while_nothing_was_forked() {
     let later: Vec<Event> = (0..THOROUGH + 2).flat_map(|_| poll(&mut tree)).collect();
     assert_eq!(later, [started(12, 10)]);
 }
+
+#[test]
+fn members_are_followed_as_named_and_their_children_are_not() {
+    let fixture = Fixture::new(true);
+    fixture.put(7, 1, 'S', 5, 4096, "8 ");
+    fixture.put(8, 7, 'S', 6, 4096, "");
+    fixture.put(9, 1, 'S', 6, 4096, "");
+    let mut tree = Tree::of_members(ProcRoot::at(fixture.directory.path()));
+    for pid in [7, 9, 9] {
+        tree.add_member(Pid(pid)).expect("it runs");
+    }
+    assert_eq!(poll(&mut tree), [started(7, 1), started(9, 1)]);
+    tree.remove_member(Pid(9));
+    tree.remove_member(Pid(8));
+    assert_eq!(poll(&mut tree), [Event::Ended(Pid(9))]);
+    tree.add_member(Pid(8)).expect("it runs");
+    tree.remove_member(Pid(8));
+    assert_eq!(poll(&mut tree), [], "its start was not told");
+    fixture.remove(7);
+    assert_eq!(poll(&mut tree), [Event::Ended(Pid(7))]);
+    assert!(matches!(tree.add_member(Pid(7)), Err(LinuxError::Ended(7))));
+}
