@@ -41,6 +41,8 @@ mod host;
 #[cfg(feature = "host")]
 pub mod live_result;
 #[cfg(feature = "host")]
+pub mod machine_status;
+#[cfg(feature = "host")]
 pub mod manifest;
 #[cfg(feature = "host")]
 pub mod names;

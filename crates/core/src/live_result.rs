@@ -2,7 +2,7 @@
 //!
 //! The JSON form is documented in `docs/reference/live-schema.md`.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::manifest::Manifest;
 use crate::parameters::Parameters;
@@ -168,7 +168,7 @@ pub enum CounterOrigin {
 }
 
 /// Moves that the kernel or a full tier refused.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Refused {
     /// The target tier was full or at its limit (ENOMEM).
     pub no_room: u64,
@@ -181,7 +181,7 @@ pub struct Refused {
 }
 
 /// Pages moved, or, in shadow mode, pages that would have been moved.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Traffic {
     /// Pages moved to a faster tier.
     pub promotions: u64,

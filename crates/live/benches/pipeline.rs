@@ -196,6 +196,7 @@ fn host(world: &Arc<World>, rings: &Arc<Vec<Vec<u8>>>) -> LiveHost {
         tiers: [100, 300].map(|latency| Tier { size: Bytes(1 << 40), latency: Nanos(latency) }).to_vec(),
         fast: FastLimit::Share(0.25),
         shadow: true,
+        share: None,
         nodes: Vec::new(),
         inside: None,
         scan_interval: Nanos(100 * Nanos::MILLISECOND.0),

@@ -20,6 +20,8 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use isotherm_linux::LinuxError;
 use isotherm_linux::process::socket;
@@ -29,13 +31,37 @@ const MAX_LINE: usize = 4096;
 /// Most clients at a time: one more takes the place of the one that has been silent longest.
 const MAX_CLIENTS: usize = 16;
 
-/// The socket of a run; dropping it removes its file.
+/// Where a run takes requests: at a socket, whose file is removed on drop, or from other threads.
 #[derive(Debug)]
 pub struct Control {
-    path: PathBuf,
-    listener: UnixListener,
+    socket: Option<(PathBuf, UnixListener)>,
+    requests: Option<Requests>,
     /// In the order in which they last said something.
     clients: Vec<Client>,
+}
+
+/// A line, and where its answer goes.
+type Asked = (String, Sender<String>);
+
+/// Requests of other threads to an engine. Clones share them.
+#[derive(Debug, Clone, Default)]
+pub struct Requests(Arc<Mutex<Vec<Asked>>>);
+
+impl Requests {
+    /// Asks the engine, which answers after its next step; the receiver fails if the engine ends before.
+    pub fn ask(&self, line: impl Into<String>) -> Receiver<String> {
+        let (sender, receiver) = channel();
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push((line.into(), sender));
+        receiver
+    }
+
+    fn serve(&self, answer: &mut impl FnMut(&str) -> String) {
+        let asked = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        for (line, sender) in asked {
+            // Whoever asked may not wait any more.
+            let _ = sender.send(answer(&line));
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -58,15 +84,22 @@ impl Control {
             std::fs::remove_file(path).map_err(failed)?;
         }
         let listener = socket::listen(path).map_err(failed)?;
-        Ok(Self { path: path.to_owned(), listener, clients: Vec::new() })
+        Ok(Self { socket: Some((path.to_owned(), listener)), requests: None, clients: Vec::new() })
+    }
+
+    /// Answers requests of other threads.
+    pub fn answering(requests: Requests) -> Self {
+        Self { socket: None, requests: Some(requests), clients: Vec::new() }
     }
 
     /// Answers every line that has arrived. Drops clients that do not read their answers.
     pub fn serve(&mut self, mut answer: impl FnMut(&str) -> String) {
+        self.requests.iter().for_each(|requests| requests.serve(&mut answer));
         self.answer(&mut answer);
         // So many in one step that nobody waits long, and so few that a step ends.
         for _ in 0..MAX_CLIENTS {
-            let Ok(Some((stream, _))) = socket::accept(&self.listener) else { break };
+            let Some((_, listener)) = &self.socket else { return };
+            let Ok(Some((stream, _))) = socket::accept(listener) else { break };
             if stream.set_nonblocking(true).is_ok() {
                 self.clients.push(Client { stream, received: Vec::new() });
             }
@@ -92,7 +125,9 @@ impl Control {
 
 impl Drop for Control {
     fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.path);
+        if let Some((path, _)) = &self.socket {
+            let _ = std::fs::remove_file(path);
+        }
     }
 }
 
@@ -146,6 +181,15 @@ mod tests {
         assert!(control.clients.is_empty());
         drop(control);
         assert!(!path.exists(), "the file goes with the engine");
+    }
+
+    #[test]
+    fn other_threads_are_answered_too() {
+        let requests = Requests::default();
+        let mut control = Control::answering(requests.clone());
+        let answers = ["status", "set a=1"].map(|line| requests.ask(line));
+        control.serve(echo);
+        assert_eq!(answers.map(|answer| answer.recv()), [Ok("ok\nstatus".into()), Ok("ok\nset a=1".into())]);
     }
 
     #[test]

@@ -130,6 +130,7 @@ fn a_running_engine_is_read_changed_and_its_policy_replaced() {
         tiers: [100, 300].map(|latency| Tier { size: Bytes(1 << 30), latency: Nanos(latency) }).to_vec(),
         fast: FastLimit::Share(0.5),
         shadow: true,
+        share: None,
         nodes: Vec::new(),
         inside: None,
         scan_interval: Nanos(0),

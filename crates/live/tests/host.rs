@@ -162,6 +162,7 @@ fn options(fast: FastLimit, shadow: bool) -> Options {
         tiers: [100, 300].map(|latency| Tier { size: Bytes(1 << 30), latency: Nanos(latency) }).to_vec(),
         fast,
         shadow,
+        share: None,
         nodes: Vec::new(),
         inside: None,
         scan_interval: Nanos(0),

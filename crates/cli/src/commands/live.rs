@@ -72,7 +72,7 @@ fn fingerprint_of(target: &Target) -> Option<Fingerprint> {
     match target {
         Target::Launch { program, .. } => fingerprint::of_program(program),
         Target::Attach { pid, .. } => fingerprint::of(Path::new(&format!("/proc/{}/exe", pid.0))),
-        Target::Inside { .. } => None,
+        Target::Group { .. } | Target::Inside { .. } => None,
     }
 }
 
@@ -121,5 +121,7 @@ fn config(args: &LiveArgs) -> Result<SessionConfig, Failure> {
         rate: args.rate,
         page_size: args.page_size.into(),
         control: args.control.clone(),
+        requests: None,
+        share: None,
     })
 }

@@ -13,6 +13,7 @@
 //! | samples become estimates with intervals | `evidence` |
 //! | counts become timeline, hot set and summary | `record` |
 //! | the program's time and what tiering takes of it | `costs` |
+//! | a share of the machine among several hosts, and reports for it | `share` |
 //! | offered signals, and remedies for missing ones | `signals` |
 //!
 //! In *shadow* mode samples are real and residency is virtual: nothing moves. Otherwise the kernel carries
@@ -37,6 +38,7 @@ mod options;
 mod processes;
 mod record;
 mod scan_schedule;
+mod share;
 mod signals;
 mod tally;
 mod tiered_memory;
@@ -45,7 +47,7 @@ mod view;
 use std::ops::Range;
 use std::time::Duration;
 
-use isotherm_core::live_result::Summary;
+use isotherm_core::live_result::{Estimate, Summary};
 use isotherm_core::{
     Allocation, Bytes, Gauge, Host, Nanos, Outcome, PageId, Pages, Plan, SampleBatch, Sampling, Signal,
     Signals, Spent, TierId, View, Work,
@@ -54,6 +56,7 @@ use isotherm_linux::LinuxError;
 use isotherm_linux::clock;
 use isotherm_linux::process::Pid;
 use isotherm_linux::source::{AccessSource, SourceStatistics};
+use isotherm_shares::Curve;
 
 use costs::Costs;
 use feed::Feed;
@@ -62,6 +65,7 @@ pub use options::{FastLimit, FastLimitError, Options, Tier};
 pub use processes::{ProcessEvent, Processes};
 use record::{Known, Recorder};
 use scan_schedule::ScanSchedule;
+pub use share::{HostReport, ProcessReport, Share, TierReport};
 pub use signals::{counter_origin, offers, remedy};
 use tiered_memory::TieredMemory;
 pub use tiered_memory::{AddressSpaces, PresentRun};
@@ -72,6 +76,8 @@ const POLL: Nanos = Nanos(10 * Nanos::MILLISECOND.0);
 const QUIET_POLL: Nanos = Nanos(40 * Nanos::MILLISECOND.0);
 /// Time between two choices of the pages that race.
 const CHOICE: Nanos = Nanos::SECOND;
+/// Time between two reports of a host that has a share.
+const REPORT: Nanos = Nanos::SECOND;
 /// Accesses of one poll that make the next one come soon.
 const BUSY: usize = 512;
 /// Mapped memory counts as unchanged if it changed by less than one part in this many.
@@ -105,6 +111,9 @@ pub struct LiveHost {
     growth: Growth,
     next_poll: Nanos,
     next_choice: Nanos,
+    next_report: Nanos,
+    /// Samples as of the last report, and what was known then.
+    reported: Option<(u64, Option<Estimate>, Curve)>,
     /// Time between the last poll and the next.
     between: Nanos,
     /// Time until which the policy's thread rests.
@@ -131,10 +140,13 @@ impl LiveHost {
             ended: Vec::new(),
             schedule: ScanSchedule::default(),
             costs: Costs::default(),
-            recorder: Recorder::new(options.inside.is_some()),
+            // Other hosts may run in this process.
+            recorder: Recorder::new(options.inside.is_some() || options.share.is_some()),
             growth: Growth::default(),
             next_poll: Nanos(0),
             next_choice: Nanos(0),
+            next_report: Nanos(0),
+            reported: None,
             between: POLL,
             resume: Nanos(0),
             pause: None,
@@ -351,6 +363,7 @@ impl LiveHost {
         // A policy that falls behind sees waiting accesses first; the source counts losses.
         let delivered = if self.feed.is_behind() { BUSY } else { self.feed.drain() };
         self.choose_racers();
+        self.take_share();
         // A policy that steps often gets new accesses at each step.
         let quiet = QUIET_POLL.min(self.feed.batch().1.max(POLL));
         self.between = if delivered < BUSY { quiet.min(self.between + self.between) } else { POLL };
@@ -373,6 +386,69 @@ impl LiveHost {
         }
         for (process, ranges) in self.recorder.tally.evidence.choose_settled(now, &self.memory) {
             self.feed.sources.iter_mut().for_each(|source| source.set_settled(process, &ranges));
+        }
+    }
+
+    /// Takes over the fast memory that the host may use now, and reports once a second.
+    fn take_share(&mut self) {
+        let Some(share) = self.options.share.clone() else { return };
+        if self.memory.set_limit(FastLimit::Bytes(share.fast())) {
+            self.schedule.soon();
+        }
+        let now = self.recorder.now();
+        if now >= self.next_report {
+            self.next_report = now + REPORT;
+            share.set_report(self.report());
+        }
+    }
+
+    /// Returns the host's state, for whoever divides the fast memory.
+    fn report(&mut self) -> HostReport {
+        let samples = self.recorder.tally.samples;
+        let known = self.reported.take().filter(|reported| reported.0 == samples);
+        let (_, hit_ratio, curve) = known.unwrap_or_else(|| {
+            (samples, self.known().hit_ratio, self.memory.curve(&self.recorder.tally.heat))
+        });
+        self.reported = Some((samples, hit_ratio, curve.clone()));
+        let hits = match self.feed.measured {
+            true => {
+                self.feed.counters.tiers.iter().map(|tier| tier.load_misses + tier.store_misses).collect()
+            }
+            false => {
+                let (tiers, now) = (self.memory.residency.tiers(), self.recorder.now());
+                self.recorder.tally.evidence.hits(tiers, now, &self.memory)
+            }
+        };
+        let tier = |((tier, hits), described): ((TierId, u64), &Tier)| TierReport {
+            latency: described.latency,
+            capacity: self.memory.bytes_of(self.memory.residency.capacity(tier)),
+            resident: self.memory.bytes_of(self.memory.residency.used(tier)),
+            hits,
+        };
+        let statistics: Vec<SourceStatistics> =
+            self.feed.sources.iter().map(|source| source.statistics()).collect();
+        let agents = statistics.iter().map(|source| source.agent_cpu).sum::<Nanos>();
+        HostReport {
+            time: self.recorder.now(),
+            tiers: self.memory.tiers().zip(hits).zip(&self.options.tiers).map(tier).collect(),
+            shadow: self.options.shadow,
+            traffic: self.recorder.tally.traffic,
+            samples,
+            lost: statistics.iter().map(|source| source.lost).sum(),
+            hit_ratio,
+            running: self.costs.ran(),
+            observing: statistics.iter().map(|source| source.program_time).sum(),
+            engine: self.recorder.cpu() + agents,
+            moving: self.costs.moving,
+            memory: Bytes(self.memory.bytes() as u64 + self.recorder.tally.bytes().0),
+            curve,
+            processes: self
+                .followed
+                .iter()
+                .map(|&process| self.memory.process(process, &self.recorder.tally.heat))
+                .collect(),
+            sources: self.feed.sources.iter().map(|source| source.name()).collect(),
+            warnings: self.feed.warnings.clone(),
         }
     }
 

@@ -4,6 +4,8 @@ use std::fmt;
 
 use isotherm_core::{Bytes, Nanos, PageSize, Pages, parse_share};
 
+use super::share::Share;
+
 /// Limit of the fast memory that the programs may use.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum FastLimit {
@@ -61,6 +63,8 @@ pub struct Options {
     /// NUMA nodes of each tier; empty in shadow mode.
     pub nodes: Vec<Vec<u32>>,
     pub fast: FastLimit,
+    /// Replaces `fast` where several hosts divide the machine's fast memory.
+    pub share: Option<Share>,
     /// Whether nothing moves.
     pub shadow: bool,
     /// Whether queue occupancy that nothing counts is modelled; in shadow mode only.

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use isotherm_core::{Bytes, PageSize};
 
 use super::tiers::TierRequest;
+use crate::control::Requests;
+use crate::host::Share;
 use crate::policy_run::PolicyRun;
 
 /// Share of their time that programs may lose to being observed, unless the user says otherwise.
@@ -25,6 +27,10 @@ pub struct SessionConfig {
     pub page_size: PageSize,
     /// Socket at which the engine answers requests ([`crate::control`]).
     pub control: Option<PathBuf>,
+    /// Requests of other threads of this process, which the engine answers instead of a socket's.
+    pub requests: Option<Requests>,
+    /// The session's share of the machine, where others have shares of it too.
+    pub share: Option<Share>,
 }
 
 impl SessionConfig {
@@ -38,6 +44,8 @@ impl SessionConfig {
             rate: None,
             page_size: PageSize::Base,
             control: None,
+            requests: None,
+            share: None,
         }
     }
 }

@@ -15,6 +15,7 @@ mod environment;
 mod error;
 mod kernel_spaces;
 mod manifest;
+mod members;
 mod own_process;
 mod processes;
 mod sources;
@@ -33,7 +34,7 @@ use isotherm_linux::process::signals::Signals;
 use isotherm_linux::process::{Exit, ProcRoot};
 
 use crate::control::Control;
-use crate::host::{LiveHost, Options};
+use crate::host::{FastLimit, LiveHost, Options};
 use crate::policy_run::{PolicyRun, RunError};
 
 pub use candidates::{Candidate, Opened, Reach, SourceRequest, candidates};
@@ -41,6 +42,7 @@ pub use choice::ChoiceError;
 pub use config::SessionConfig;
 pub use environment::Environment;
 pub use error::SessionError;
+pub use members::Members;
 pub use target::Target;
 pub use tiers::{TierPlan, TierPlanError, TierRequest};
 
@@ -74,16 +76,18 @@ impl Session {
     ///
     /// # Errors
     /// If the policy cannot run here, or another engine tiers the process.
-    pub fn open(config: SessionConfig, target: Target) -> Result<Self, SessionError> {
+    pub fn open(mut config: SessionConfig, target: Target) -> Result<Self, SessionError> {
         let needs = config.policy.needs()?;
-        let outside = !matches!(target, Target::Inside { .. });
-        let signals = outside.then(Signals::receive).transpose()?;
+        let signals = target.receives_signals().then(Signals::receive).transpose()?;
         let lock = target.pid().map(|pid| EngineLock::take(&ProcRoot::default(), pid)).transpose()?;
         let plan = TierPlan::read(Path::new("/"), &config.tiers)?;
         if config.model_counters && !plan.shadow {
             return Err(SessionError::ModelledMoves);
         }
-        let control = config.control.as_deref().map(Control::open).transpose()?;
+        let control = match config.requests.take() {
+            Some(requests) => Some(Control::answering(requests)),
+            None => config.control.as_deref().map(Control::open).transpose()?,
+        };
         target.hide_own_memory();
         let sources = Sources::open(&config, &target, needs, &plan)?;
         let manifest = manifest::read(Path::new("/"), &config, plan.free);
@@ -109,7 +113,9 @@ impl Session {
         let mut policy = config.policy;
         policy.fastest = sources.fastest;
         // The choice of sources has already reported missing reclaim.
-        let reclaim = TierReclaim::find(Path::new("/"), &plan.nodes, started.pid, &mut Vec::new());
+        let reclaim = started.pid.map_or_else(TierReclaim::default, |pid| {
+            TierReclaim::find(Path::new("/"), &plan.nodes, pid, &mut Vec::new())
+        });
         let mover = MoverOptions { rate: config.rate, ..MoverOptions::default() };
         let root = ProcRoot::default();
         let spaces = KernelSpaces::new(root, config.page_size, plan.nodes.clone(), mover, reclaim);
@@ -117,7 +123,8 @@ impl Session {
             page_size: config.page_size,
             tiers: plan.tiers,
             nodes: plan.nodes,
-            fast: plan.fast,
+            fast: config.share.as_ref().map_or(plan.fast, |share| FastLimit::Bytes(share.fast())),
+            share: config.share,
             shadow: plan.shadow,
             model_counters: config.model_counters,
             inside: started.own_memory,
@@ -150,7 +157,7 @@ pub struct RunningSession {
     /// How the program ended, if the session launched it.
     exit: Option<ExitCell>,
     _environment: Environment,
-    _lock: EngineLock,
+    _lock: Option<EngineLock>,
 }
 
 /// The end of a session.

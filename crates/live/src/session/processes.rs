@@ -24,8 +24,19 @@ enum Life {
 pub(super) struct FollowedTree {
     tree: Tree,
     life: Life,
-    found: Vec<Event>,
     warning: Option<LinuxError>,
+}
+
+/// Appends what has become of a tree's processes since the last call.
+pub(super) fn follow(tree: &mut Tree, events: &mut Vec<ProcessEvent>) -> Result<(), LinuxError> {
+    let mut found = Vec::new();
+    tree.poll(&mut found)?;
+    events.extend(found.iter().map(|event| match *event {
+        Event::Started { pid, .. } => ProcessEvent::Started(pid),
+        Event::Executed(pid) => ProcessEvent::Executed(pid),
+        Event::Ended(pid) => ProcessEvent::Ended(pid),
+    }));
+    Ok(())
 }
 
 impl FollowedTree {
@@ -33,24 +44,13 @@ impl FollowedTree {
     pub(super) fn launched(tree: Tree, running: Running, with_descendants: bool) -> (Self, ExitCell) {
         let exit = ExitCell::default();
         let life = Life::Launched { running, exit: exit.clone(), with_descendants };
-        (Self { tree, life, found: Vec::new(), warning: None }, exit)
+        (Self { tree, life, warning: None }, exit)
     }
 
     /// Follows a running program until it ends, a signal arrives or `time` has passed.
     pub(super) fn attached(tree: Tree, signals: Signals, time: Option<Duration>) -> Self {
         let life = Life::Attached { signals, until: time.map(|time| Instant::now() + time) };
-        Self { tree, life, found: Vec::new(), warning: None }
-    }
-
-    fn follow(&mut self, events: &mut Vec<ProcessEvent>) -> Result<(), LinuxError> {
-        self.found.clear();
-        self.tree.poll(&mut self.found)?;
-        events.extend(self.found.iter().map(|event| match *event {
-            Event::Started { pid, .. } => ProcessEvent::Started(pid),
-            Event::Executed(pid) => ProcessEvent::Executed(pid),
-            Event::Ended(pid) => ProcessEvent::Ended(pid),
-        }));
-        Ok(())
+        Self { tree, life, warning: None }
     }
 
     fn continues(&mut self) -> bool {
@@ -81,7 +81,7 @@ impl FollowedTree {
 impl Processes for FollowedTree {
     fn update(&mut self, events: &mut Vec<ProcessEvent>) -> bool {
         // A program that can no longer be followed is still waited for.
-        self.warning = self.follow(events).err();
+        self.warning = follow(&mut self.tree, events).err();
         self.continues()
     }
 

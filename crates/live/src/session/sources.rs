@@ -48,7 +48,11 @@ impl Sources {
             page_size: config.page_size,
             seed: config.policy.seed,
             overhead: config.overhead,
-            pace: Pace::default(),
+            pace: Pace {
+                budget: config.overhead / 2.0,
+                program_budget: config.overhead / 2.0,
+                ..Pace::default()
+            },
         };
         let mut refused = Vec::new();
         let chosen = choose(needs, candidates(request), request.source, &mut refused)?;

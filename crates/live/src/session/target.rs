@@ -16,6 +16,7 @@ use isotherm_linux::process::{Pid, ProcRoot};
 use super::candidates::Reach;
 use super::environment::Environment;
 use super::error::SessionError;
+use super::members::{FollowedMembers, Members};
 use super::own_process::{OwnProcess, command_line};
 use super::processes::{ExitCell, FollowedTree};
 use crate::host::Processes;
@@ -37,6 +38,11 @@ pub enum Target {
         pid: Pid,
         time: Option<Duration>,
     },
+    /// Processes of a group that come and go, under one engine. The session lasts until [`Members::end`], on
+    /// the thread that opens it; signals stay with the caller.
+    Group {
+        members: Members,
+    },
     /// The calling process, whose thread the engine is.
     Inside {
         /// Memory of the engine, which is neither tracked nor moved.
@@ -47,7 +53,8 @@ pub enum Target {
 }
 
 pub(super) struct Started {
-    pub(super) pid: Pid,
+    /// The program's first process; `None` for a group.
+    pub(super) pid: Option<Pid>,
     /// The program and its arguments, or its number.
     pub(super) program: Vec<String>,
     pub(super) processes: Box<dyn Processes>,
@@ -55,13 +62,14 @@ pub(super) struct Started {
     pub(super) exit: Option<ExitCell>,
     /// The engine's memory, if the engine runs inside the program.
     pub(super) own_memory: Option<Vec<Range<u64>>>,
-    pub(super) lock: EngineLock,
+    /// `None` for a group, whose processes have a lock each.
+    pub(super) lock: Option<EngineLock>,
 }
 
 impl Target {
     pub(super) fn pid(&self) -> Option<Pid> {
         match self {
-            Self::Launch { .. } => None,
+            Self::Launch { .. } | Self::Group { .. } => None,
             Self::Attach { pid, .. } => Some(*pid),
             Self::Inside { .. } => Some(Pid(std::process::id())),
         }
@@ -70,7 +78,7 @@ impl Target {
     pub(super) fn reach(&self) -> Reach<'_> {
         match self {
             Self::Launch { agent, .. } => Reach::Launch { agent: agent.as_deref() },
-            Self::Attach { .. } => Reach::Attach,
+            Self::Attach { .. } | Self::Group { .. } => Reach::Attach,
             Self::Inside { .. } => Reach::Inside,
         }
     }
@@ -79,8 +87,13 @@ impl Target {
     pub(super) fn cgroup(&self) -> Option<&Path> {
         match self {
             Self::Launch { cgroup, .. } => cgroup.as_deref(),
-            Self::Attach { .. } | Self::Inside { .. } => None,
+            Self::Attach { .. } | Self::Group { .. } | Self::Inside { .. } => None,
         }
+    }
+
+    /// Whether signals that ask for the end are the session's to receive.
+    pub(super) fn receives_signals(&self) -> bool {
+        matches!(self, Self::Launch { .. } | Self::Attach { .. })
     }
 
     pub(super) fn hide_own_memory(&self) {
@@ -120,6 +133,7 @@ impl Target {
                 let parts = std::iter::once(&program).chain(&arguments);
                 let program = parts.map(|part| part.to_string_lossy().into_owned()).collect();
                 let processes = Box::new(followed);
+                let (pid, lock) = (Some(pid), Some(lock));
                 Ok(Started { pid, program, processes, exit: Some(exit), own_memory: None, lock })
             }
             Self::Attach { pid, time } => {
@@ -128,15 +142,27 @@ impl Target {
                 let tree = Tree::follow(root, pid, None)?;
                 let processes = Box::new(FollowedTree::attached(tree, received()?, time));
                 let program = vec![pid.0.to_string()];
+                let (pid, lock) = (Some(pid), Some(lock));
                 Ok(Started { pid, program, processes, exit: None, own_memory: None, lock })
             }
+            Self::Group { members } => {
+                let processes = Box::new(FollowedMembers::new(members, root));
+                Ok(Started {
+                    pid: None,
+                    program: Vec::new(),
+                    processes,
+                    exit: None,
+                    own_memory: None,
+                    lock: None,
+                })
+            }
             Self::Inside { own: memory, ending } => Ok(Started {
-                pid: own,
+                pid: Some(own),
                 program: command_line(&root, own),
                 processes: Box::new(OwnProcess::new(root, own, ending)),
                 exit: None,
                 own_memory: Some(memory),
-                lock: held(own)?,
+                lock: Some(held(own)?),
             }),
         }
     }

@@ -11,9 +11,11 @@ use isotherm_core::{Allocation, Bytes, Move, MoveStatus, Nanos, PageId, PageSize
 
 use isotherm_linux::LinuxError;
 use isotherm_linux::process::Pid;
+use isotherm_shares::Curve;
 
 use super::options::{FastLimit, Options};
-use super::tally::Tally;
+use super::share::ProcessReport;
+use super::tally::{Heat, Tally};
 pub use address_spaces::{AddressSpaces, PresentRun};
 use page_numbering::PageNumbering;
 use residency::Residency;
@@ -105,6 +107,36 @@ impl TieredMemory {
 
     pub(crate) fn limit_follows(&self) -> bool {
         matches!(self.fast, FastLimit::Share(_))
+    }
+
+    /// Replaces the limit of fast memory; returns whether it has changed.
+    pub(crate) fn set_limit(&mut self, fast: FastLimit) -> bool {
+        let changed = self.fast != fast;
+        if changed {
+            self.fast = fast;
+            self.limit();
+        }
+        changed
+    }
+
+    /// Returns the hit ratio by fast pages, from the samples of all mapped pages.
+    pub(crate) fn curve(&self, heat: &Heat) -> Curve {
+        let mut counts = Vec::with_capacity(self.residency.mapped().0 as usize);
+        self.residency.walk(PageId(0), usize::MAX, |page, _| counts.push(heat.of(page)));
+        Curve::of_counts(counts.into_iter())
+    }
+
+    /// Returns a process's memory on each tier, and the samples of it.
+    pub(crate) fn process(&self, process: Pid, heat: &Heat) -> ProcessReport {
+        let (mut pages, mut accesses) = (vec![0; self.residency.tiers()], 0);
+        for page in self.numbers.chunks_of(process).iter().flat_map(|&chunk| self.numbers.pages_of(chunk)) {
+            if let Some(tier) = self.residency.tier_of(PageId(page)) {
+                pages[tier.index()] += 1;
+                accesses += u64::from(heat.of(PageId(page)));
+            }
+        }
+        let resident = pages.into_iter().map(|pages| self.bytes_of(Pages(pages))).collect();
+        ProcessReport { process, resident, accesses }
     }
 
     fn limit(&mut self) {

@@ -1,0 +1,113 @@
+//! The state of a machine whose programs one daemon tiers: plain data that the daemon fills in, and that
+//! views, metrics and clients read.
+
+use serde::{Deserialize, Serialize};
+
+use crate::live_result::Traffic;
+use crate::{Bytes, Nanos};
+
+/// The state of a daemon and of all groups. Counts are since the daemon's start.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct MachineStatus {
+    /// Isotherm's version.
+    pub version: String,
+    /// Start of the daemon in seconds since 1970.
+    pub started_unix_s: u64,
+    /// Time since the daemon's start.
+    pub time_ns: Nanos,
+    /// Whether nothing moves.
+    pub shadow: bool,
+    /// Fast memory for all groups together.
+    pub fast_bytes: Bytes,
+    /// Processor time of the daemon with all engines.
+    pub cpu_ns: Nanos,
+    /// Programs that belong to no group, or to an excluded one.
+    pub left_alone: u64,
+    /// The groups: those of the file in its order, then runs that have joined.
+    pub groups: Vec<GroupStatus>,
+    /// Other software that moves pages of the same programs.
+    pub rivals: Vec<String>,
+    /// The kernel's own counts of page moves in `/proc/vmstat`, by name.
+    pub kernel: Vec<(String, u64)>,
+}
+
+/// The state of a group.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct GroupStatus {
+    /// Its name.
+    pub name: String,
+    /// `tiered`, `pinned`, `excluded`, or `run` for a run that has joined.
+    pub mode: String,
+    /// The policy's name.
+    pub policy: String,
+    /// Least fast memory that pressure of others never takes.
+    pub protect_bytes: Bytes,
+    /// Most fast memory; `None` without a limit.
+    pub limit_bytes: Option<Bytes>,
+    /// How much a slowdown of the group counts.
+    pub weight: f64,
+    /// Fast memory that the group may use now.
+    pub share_bytes: Bytes,
+    /// Memory on each tier, fastest first.
+    pub resident_bytes: Vec<Bytes>,
+    /// Accesses that each tier served, counted by the hardware or summed over samples.
+    pub hits: Vec<u64>,
+    /// The fast tier's share of all accesses so far; `None` while too little is known.
+    pub hit_ratio: Option<f64>,
+    /// Its lower and upper bound.
+    pub hit_ratio_bounds: Option<[f64; 2]>,
+    /// Pages moved, or in shadow mode those that would have been.
+    pub traffic: Traffic,
+    /// Pages moved a second, between the last two looks.
+    pub moves_per_s: f64,
+    /// Samples delivered.
+    pub samples: u64,
+    /// Samples lost.
+    pub lost: u64,
+    /// Processor time of the programs.
+    pub running_ns: Nanos,
+    /// Time that programs lost to being observed.
+    pub observing_ns: Nanos,
+    /// Processor time of the group's engine.
+    pub engine_ns: Nanos,
+    /// Upper bound on the time that fast memory has saved the programs, against all of it slow: as if they
+    /// only waited for each access in turn.
+    pub saved_ns: Nanos,
+    /// Memory of the engine.
+    pub engine_bytes: Bytes,
+    /// Names of the access sources.
+    pub sources: Vec<String>,
+    /// The programs, by their number.
+    pub programs: Vec<ProgramStatus>,
+    /// Problems, each once.
+    pub warnings: Vec<String>,
+}
+
+/// One program of a group.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct ProgramStatus {
+    /// Number of its process.
+    pub pid: u32,
+    /// The program's name.
+    pub command: String,
+    /// Its cgroup's path.
+    pub cgroup: String,
+    /// Memory on each tier, fastest first.
+    pub resident_bytes: Vec<Bytes>,
+    /// Sampled accesses to its memory; old ones count for less.
+    pub accesses: u64,
+    /// Why its memory is not tiered, if it is not.
+    pub refused: Option<String>,
+}
+
+impl GroupStatus {
+    /// Returns the memory on the fast tier.
+    pub fn fast(&self) -> Bytes {
+        self.resident_bytes.first().copied().unwrap_or_default()
+    }
+
+    /// Returns the memory on all other tiers.
+    pub fn slow(&self) -> Bytes {
+        self.resident_bytes.iter().skip(1).copied().sum()
+    }
+}
