@@ -69,6 +69,8 @@ struct Client {
     stream: UnixStream,
     /// Received bytes of an incomplete line.
     received: Vec<u8>,
+    /// Answers that the socket has no room for yet; no line is read meanwhile.
+    unsent: Vec<u8>,
 }
 
 impl Control {
@@ -101,7 +103,7 @@ impl Control {
             let Some((_, listener)) = &self.socket else { return };
             let Ok(Some((stream, _))) = socket::accept(listener) else { break };
             if stream.set_nonblocking(true).is_ok() {
-                self.clients.push(Client { stream, received: Vec::new() });
+                self.clients.push(Client { stream, received: Vec::new(), unsent: Vec::new() });
             }
         }
         self.answer(&mut answer);
@@ -132,8 +134,25 @@ impl Drop for Control {
 }
 
 impl Client {
+    /// Sends what the socket has room for; returns whether all is sent.
+    fn send(&mut self) -> io::Result<bool> {
+        while !self.unsent.is_empty() {
+            match self.stream.write(&self.unsent) {
+                Ok(0) => return Err(ErrorKind::WriteZero.into()),
+                Ok(sent) => drop(self.unsent.drain(..sent)),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(true)
+    }
+
     /// Returns whether it has said something; an error if it has gone or must go.
     fn serve(&mut self, answer: &mut impl FnMut(&str) -> String) -> io::Result<bool> {
+        if !self.send()? {
+            return Ok(false);
+        }
         let mut piece = [0; MAX_LINE];
         let length = match self.stream.read(&mut piece) {
             Ok(length) => length,
@@ -146,8 +165,9 @@ impl Client {
         while let Some(end) = self.received.iter().position(|&byte| byte == b'\n') {
             let line: Vec<u8> = self.received.drain(..=end).collect();
             let text = answer(String::from_utf8_lossy(&line).trim());
-            self.stream.write_all(format!("{}\n\n", text.trim_end()).as_bytes())?;
+            self.unsent.extend(format!("{}\n\n", text.trim_end()).as_bytes());
         }
+        self.send()?;
         let goes_on = length > 0 && self.received.len() < MAX_LINE;
         if goes_on { Ok(true) } else { Err(ErrorKind::BrokenPipe.into()) }
     }
@@ -181,6 +201,23 @@ mod tests {
         assert!(control.clients.is_empty());
         drop(control);
         assert!(!path.exists(), "the file goes with the engine");
+    }
+
+    #[test]
+    fn an_answer_longer_than_the_sockets_buffer_arrives_whole() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("control");
+        let mut control = Control::open(&path).expect("nobody listens there");
+        let mut client = UnixStream::connect(&path).expect("it listens");
+        client.write_all(b"status\n").expect("room");
+        let text = "a".repeat(4 << 20);
+        let (mut answer, mut piece) = (Vec::new(), vec![0; 1 << 16]);
+        while !answer.ends_with(b"\n\n") {
+            control.serve(|_| text.clone());
+            let length = client.read(&mut piece).expect("an answer");
+            answer.extend(&piece[..length]);
+        }
+        assert_eq!(answer.len(), text.len() + 2);
     }
 
     #[test]
