@@ -11,6 +11,7 @@ use serde_json::Value;
 const ORDER: &[&str] = &[
     "isotherm",
     "isotherm-preload",
+    "isotherm-daemon",
     "isotherm-report",
     "isotherm-score",
     "isotherm-doctor",

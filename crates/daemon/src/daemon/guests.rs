@@ -1,0 +1,128 @@
+//! Runs of `isotherm run` that have joined: each has an engine of its own and gets a share as a group does.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use isotherm_core::machine_status::GroupStatus;
+use isotherm_core::{Bytes, Pages};
+use isotherm_shares::{Claim, Curve};
+use serde::{Deserialize, Serialize};
+
+use super::PAGE_SHIFT;
+
+/// Silence after which a run counts as ended; it speaks every second.
+const SILENCE: Duration = Duration::from_secs(5);
+/// Most runs at a time.
+const MAX_GUESTS: usize = 64;
+
+/// The state that a run tells with each claim.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct GuestClaim {
+    /// The run as a group; its name, mode and share are set by the daemon.
+    pub group: GroupStatus,
+    /// Memory on the fast tier and in all, in bytes.
+    pub used: Bytes,
+    /// Memory in use.
+    pub mapped: Bytes,
+    /// Points of the curve: pages, and the hit ratio with as many fast.
+    pub curve: Vec<(f64, f64)>,
+    /// How many times longer it takes with all memory slow.
+    pub slow: f64,
+}
+
+/// The daemon's answer to a claim.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Claimed(pub Bytes);
+
+impl std::str::FromStr for Claimed {
+    type Err = String;
+
+    fn from_str(answer: &str) -> Result<Self, String> {
+        let number = answer.trim().strip_prefix("ok\nfast ").and_then(|text| text.parse().ok());
+        number.map(|bytes| Self(Bytes(bytes))).ok_or_else(|| answer.trim().to_owned())
+    }
+}
+
+struct Guest {
+    claim: GuestClaim,
+    heard: Instant,
+    share: Bytes,
+}
+
+#[derive(Default)]
+pub(super) struct Guests(BTreeMap<u32, Guest>);
+
+impl Guests {
+    /// Takes the line `join PID CLAIM`, with the claim as JSON; answers with the share.
+    pub(super) fn renew(&mut self, pid: &str, line: &str) -> Result<String, String> {
+        let number: u32 = pid.parse().map_err(|_| format!("expected a process's number, found '{pid}'"))?;
+        let claim = line.split_once(pid).map_or("", |(_, rest)| rest.trim());
+        let claim: GuestClaim = serde_json::from_str(claim).map_err(|error| format!("join: {error}"))?;
+        if self.0.len() >= MAX_GUESTS && !self.0.contains_key(&number) {
+            return Err(format!("{MAX_GUESTS} runs have joined already"));
+        }
+        let share = self.0.get(&number).map_or(claim.used, |guest| guest.share);
+        self.0.insert(number, Guest { claim, heard: Instant::now(), share });
+        Ok(format!("fast {}", share.0))
+    }
+
+    pub(super) fn expire(&mut self) {
+        self.0.retain(|_, guest| guest.heard.elapsed() < SILENCE);
+    }
+
+    pub(super) fn claims(&self) -> impl Iterator<Item = Claim> {
+        self.0.values().map(|Guest { claim, .. }| {
+            let pages = |bytes: Bytes| Pages(bytes.0 >> PAGE_SHIFT);
+            let mapped = pages(claim.mapped);
+            let curve =
+                Curve::of_points(claim.curve.iter().copied()).unwrap_or_else(|| Curve::uniform(mapped));
+            Claim { held: pages(claim.used), slow: claim.slow.clamp(1.0, 100.0), ..Claim::new(mapped, curve) }
+        })
+    }
+
+    pub(super) fn used(&self) -> impl Iterator<Item = Bytes> {
+        self.0.values().map(|guest| guest.claim.used)
+    }
+
+    /// Sets the runs' shares, in the order of their claims; returns their states.
+    pub(super) fn take(&mut self, shares: impl Iterator<Item = Bytes>) -> Vec<GroupStatus> {
+        let told = self.0.iter_mut().zip(shares).map(|((pid, guest), share)| {
+            guest.share = share;
+            GroupStatus {
+                name: format!("run-{pid}"),
+                mode: "run".into(),
+                weight: 1.0,
+                share_bytes: share,
+                ..guest.claim.group.clone()
+            }
+        });
+        told.collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_has_a_share_from_its_claim_to_its_silence() {
+        let mut guests = Guests::default();
+        let claim =
+            GuestClaim { used: Bytes(8192), mapped: Bytes(1 << 20), slow: 2.0, ..GuestClaim::default() };
+        let line = format!("join 7 {}", serde_json::to_string(&claim).expect("plain data"));
+        assert_eq!(guests.renew("7", &line), Ok("fast 8192".into()), "what it has, until the next division");
+        assert_eq!(guests.claims().next().expect("one").mapped, Pages(256));
+        let states = guests.take([Bytes(65536)].into_iter());
+        assert_eq!((states[0].name.as_str(), states[0].share_bytes), ("run-7", Bytes(65536)));
+        let answer = format!("ok\n{}\n\n", guests.renew("7", &line).expect("known"));
+        assert_eq!(answer.parse(), Ok(Claimed(Bytes(65536))));
+        assert!("error: no".parse::<Claimed>().is_err());
+        for wrong in ["join 7", "join 7 {", "join x {}"] {
+            let pid = wrong.split(' ').nth(1).expect("a word");
+            guests.renew(pid, wrong).expect_err(wrong);
+        }
+        guests.0.get_mut(&7).expect("known").heard -= SILENCE;
+        guests.expire();
+        assert_eq!(guests.claims().count(), 0);
+    }
+}

@@ -1,0 +1,130 @@
+//! The state as lines for a terminal.
+
+use std::fmt::Write as _;
+
+use comfy_table::{CellAlignment, Table, presets};
+use isotherm_core::Bytes;
+use isotherm_core::machine_status::{GroupStatus, MachineStatus};
+
+/// Longest name of a program in the table, in characters.
+const COMMAND: usize = 20;
+
+/// Formats the state: a line for the machine, a table of groups, and of programs where `programs` is set.
+pub fn machine_text(status: &MachineStatus, programs: bool) -> String {
+    let used: Bytes = status.groups.iter().map(GroupStatus::fast).sum();
+    let cpu = 100.0 * status.cpu_ns.as_seconds() / status.time_ns.as_seconds().max(1e-9);
+    let mut text = format!(
+        "fast {} of {} in use, {} programs in {} groups, {} left alone; daemon {cpu:.2} % of one processor{}\n",
+        used,
+        status.fast_bytes,
+        status.groups.iter().map(|group| group.programs.len()).sum::<usize>(),
+        status.groups.len(),
+        status.left_alone,
+        if status.shadow { "; shadow tiers: nothing moves" } else { "" },
+    );
+    let mut table =
+        plain(&["group", "policy", "programs", "share", "fast", "slow", "hits", "moves/s", "cost", "saved"]);
+    for group in &status.groups {
+        let hits = group.hit_ratio.map_or_else(|| "unknown".into(), |hits| format!("{:.1} %", 100.0 * hits));
+        let cost = (group.engine_ns + group.observing_ns).as_seconds();
+        table.add_row([
+            group.name.clone(),
+            if group.mode == "tiered" { group.policy.clone() } else { group.mode.clone() },
+            group.programs.len().to_string(),
+            group.share_bytes.to_string(),
+            group.fast().to_string(),
+            group.slow().to_string(),
+            hits,
+            format!("{:.0}", group.moves_per_s),
+            format!("{cost:.2} s"),
+            format!("{:.2} s", group.saved_ns.as_seconds()),
+        ]);
+    }
+    let _ = writeln!(text, "\n{table}");
+    if programs {
+        text += &program_table(status);
+    }
+    for group in &status.groups {
+        group.warnings.iter().for_each(|warning| {
+            let _ = writeln!(text, "{}: {}", group.name, warning.replace('\n', " "));
+        });
+    }
+    status.rivals.iter().for_each(|rival| {
+        let _ = writeln!(text, "rival: {rival}");
+    });
+    text
+}
+
+fn program_table(status: &MachineStatus) -> String {
+    let mut table = plain(&["process", "group", "program", "fast", "slow", "accesses"]);
+    for (group, program) in
+        status.groups.iter().flat_map(|group| group.programs.iter().map(move |one| (group, one)))
+    {
+        let slow: Bytes = program.resident_bytes.iter().skip(1).copied().sum();
+        let clean = program.command.chars().map(|c| if c.is_control() { '?' } else { c });
+        let state =
+            program.refused.as_ref().map_or_else(|| program.accesses.to_string(), |_| "not tiered".into());
+        table.add_row([
+            program.pid.to_string(),
+            group.name.clone(),
+            clean.take(COMMAND).collect(),
+            program.resident_bytes.first().copied().unwrap_or_default().to_string(),
+            slow.to_string(),
+            state,
+        ]);
+    }
+    format!("\n{table}\n")
+}
+
+fn plain(header: &[&str]) -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).set_header(header);
+    for (place, column) in table.column_iter_mut().enumerate() {
+        column.set_padding((0, 2));
+        if place > 2 {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use isotherm_core::Nanos;
+    use isotherm_core::machine_status::ProgramStatus;
+
+    use super::*;
+
+    #[test]
+    fn groups_and_programs_are_lines() {
+        let program = ProgramStatus { pid: 7, command: "post\u{1b}gres".into(), ..ProgramStatus::default() };
+        let group = GroupStatus {
+            name: "database".into(),
+            mode: "tiered".into(),
+            policy: "isotherm".into(),
+            resident_bytes: vec![Bytes(1 << 30), Bytes(3 << 30)],
+            hit_ratio: Some(0.913),
+            saved_ns: Nanos(1_500_000_000),
+            programs: vec![program],
+            warnings: vec!["accessed-bits:\nlate".into()],
+            ..GroupStatus::default()
+        };
+        let status = MachineStatus {
+            fast_bytes: Bytes(2 << 30),
+            groups: vec![group],
+            rivals: vec!["numad runs".into()],
+            ..MachineStatus::default()
+        };
+        let text = machine_text(&status, true);
+        assert!(text.starts_with("fast 1G of 2G in use, 1 programs in 1 groups"), "{text}");
+        let row: Vec<&str> = text
+            .lines()
+            .find(|line| line.starts_with("database"))
+            .expect("a row")
+            .split_whitespace()
+            .collect();
+        assert_eq!(row[..8], ["database", "isotherm", "1", "0", "1G", "3G", "91.3", "%"], "{text}");
+        assert!(text.contains("post?gres") && !text.contains('\u{1b}'), "{text}");
+        assert!(text.ends_with("database: accessed-bits: late\nrival: numad runs\n"), "{text}");
+    }
+}
