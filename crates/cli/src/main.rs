@@ -38,6 +38,8 @@ fn main() -> ExitCode {
         Verb::Compare(args) => commands::compare::run(&args),
         Verb::Run(args) => commands::live::run(args),
         Verb::Attach(args) => commands::live::attach(&args),
+        Verb::Daemon(args) => commands::daemon::run(args),
+        Verb::Top(args) => commands::top::run(&args),
         Verb::Ps(args) => commands::ps::run(&args),
         Verb::Lab(args) => commands::lab::run(args),
         Verb::AllocProfile(args) => commands::alloc_profile::run(&args),

@@ -36,6 +36,9 @@ pub(crate) struct LiveArgs {
     /// resume
     #[arg(long, value_name = "SOCKET")]
     pub(crate) control: Option<PathBuf>,
+    /// Daemon to join, if it runs: it then sets the limit of fast memory, unless `--fast` does
+    #[arg(long, value_name = "SOCKET", default_value = super::daemon::SOCKET)]
+    pub(crate) daemon: PathBuf,
     /// Time that the programs may lose to a source inside them
     #[arg(long, value_name = "SHARE", default_value = "2%", value_parser = share)]
     pub(crate) overhead: f64,

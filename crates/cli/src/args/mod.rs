@@ -9,6 +9,7 @@ use isotherm_core::{Bytes, Nanos};
 use isotherm_sim::Length;
 
 mod common;
+mod daemon;
 mod help;
 pub(crate) mod lab;
 mod live;
@@ -16,6 +17,7 @@ mod live;
 pub(crate) use common::{
     CacheArgs, DEFAULT_MACHINE, DEFAULT_POLICY, MemoryArgs, NameArgs, PageSizeArg, geometry,
 };
+pub(crate) use daemon::{DaemonArgs, TopArgs};
 pub(crate) use live::{AllocatorArg, AttachArgs, LiveArgs, RunArgs};
 
 use crate::failure::Failure;
@@ -53,6 +55,10 @@ pub(crate) enum Verb {
     Run(RunArgs),
     /// Tier the memory of a running process and its descendants
     Attach(AttachArgs),
+    /// Tier all programs of the machine, in groups that share the fast memory fairly
+    Daemon(DaemonArgs),
+    /// Show the groups and programs of the daemon
+    Top(TopArgs),
     /// List the programs that are tiered now, and the engines that do it
     Ps(PsArgs),
     /// Run programs in a virtual machine with two memory tiers and a real kernel

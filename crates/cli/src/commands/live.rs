@@ -3,10 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use isotherm_core::Bytes;
 use isotherm_core::live_result::LiveResult;
 use isotherm_core::manifest::Fingerprint;
 use isotherm_core::parameters::Scale;
+use isotherm_daemon::join::Joined;
 use isotherm_linux::process::Pid;
+use isotherm_live::host::Share;
 use isotherm_live::policy_run::PolicyRun;
 use isotherm_live::session::{Ended, Session, SessionConfig, SessionError, Target, TierRequest};
 
@@ -44,11 +47,15 @@ fn allocator(allocator: AllocatorArg) -> Result<Option<PathBuf>, Failure> {
 }
 
 fn tier(args: &LiveArgs, target: Target) -> Result<(), Failure> {
-    let config = config(args)?;
+    let mut config = config(args)?;
     let [summary, page] = [&args.summary, &args.report].map(|path| output::open(path.as_ref()));
     let (summary, page) = (summary?, page?);
     let program = fingerprint_of(&target);
+    let joined = join(args, &mut config);
     let session = Session::open(config, target).map_err(failure)?;
+    if let Some((fast, _)) = joined.as_ref().filter(|_| !args.quiet) {
+        say(&format!("isotherm: joined the daemon at {}: it grants {fast} for now\n", args.daemon.display()));
+    }
     if !args.quiet {
         session.notes().for_each(|note| say(&format!("isotherm: {note}\n")));
     }
@@ -65,6 +72,15 @@ fn tier(args: &LiveArgs, target: Target) -> Result<(), Failure> {
     // The program's status is never replaced.
     told.unwrap_or_else(|failure| say(&format!("isotherm: {failure}\n")));
     Failure::exit(Some(exit.status().into()))
+}
+
+/// Joins the daemon of the machine, if there is one and the user sets no limit of fast memory.
+fn join(args: &LiveArgs, config: &mut SessionConfig) -> Option<(Bytes, Joined)> {
+    let share = Share::new(Bytes(0));
+    let wanted = args.fast.is_none() && args.daemon.exists();
+    let joined = wanted.then(|| isotherm_daemon::join::join(&args.daemon, &args.policy, &share)).flatten()?;
+    config.share = Some(share.clone());
+    Some((share.fast(), joined))
 }
 
 /// Returns the fingerprint of the program's file, which must be read while the program is there.

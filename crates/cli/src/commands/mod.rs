@@ -3,6 +3,7 @@
 pub(crate) mod alloc_profile;
 pub(crate) mod calibrate;
 pub(crate) mod compare;
+pub(crate) mod daemon;
 pub(crate) mod doctor;
 pub(crate) mod generate;
 pub(crate) mod lab;
@@ -16,5 +17,6 @@ pub(crate) mod record;
 pub(crate) mod score;
 pub(crate) mod simulate;
 pub(crate) mod size;
+pub(crate) mod top;
 pub(crate) mod trace;
 pub(crate) mod workloads;
