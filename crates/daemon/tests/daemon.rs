@@ -117,7 +117,7 @@ fn a_daemon_shares_memory_reloads_and_leaves_programs_as_they_were() {
     // A file with a mistake changes nothing and is refused with its line; a good one takes effect.
     std::fs::write(&paths.config, config("", "weight = \"much\"")).expect("written");
     let refused = Client::connect(&paths.socket).expect("it listens").ask("reload").expect_err("a mistake");
-    assert!(refused.contains("isotherm.toml:13: "), "{refused}");
+    assert!(refused.contains("isotherm.toml:14: "), "{refused}");
     assert_eq!(
         group(&status(&paths.socket).expect("it answers"), "quiet").limit_bytes,
         Some(Bytes(16 << 10))
