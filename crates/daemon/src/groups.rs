@@ -119,6 +119,7 @@ mod tests {
             cgroup: "/system.slice/db.service/worker".into(),
             user: 26,
             command: "postgres".into(),
+            resident: isotherm_core::Bytes(0),
         };
         let users = BTreeMap::from([("postgres".to_owned(), 26)]);
         let rule = |cgroup: &str, user: &str, command: &str| {

@@ -26,6 +26,8 @@ const PINNED: &str = "first-touch";
 pub(super) struct Engine {
     pub(super) group: Group,
     running: Option<Running>,
+    /// The memory of programs that wait for an engine, which starts as soon as their share is known.
+    waiting: Option<Bytes>,
     /// Why the engine could not run, and when.
     failed: Option<(Instant, String)>,
     share: Bytes,
@@ -90,6 +92,7 @@ impl Engine {
         Self {
             group,
             running: None,
+            waiting: None,
             failed: None,
             share: Bytes(0),
             last: None,
@@ -136,15 +139,18 @@ impl Engine {
         }
     }
 
-    /// Sets the programs of the group, and starts its engine for the first.
-    pub(super) fn set_members(&mut self, programs: &[&Program], machine: &Machine) {
+    /// Sets the programs of the group.
+    pub(super) fn set_members(&mut self, programs: &[&Program]) {
         if self.running.as_ref().is_some_and(|running| running.thread.is_finished()) {
             self.stop();
         }
         let rests = self.failed.as_ref().is_some_and(|(since, _)| since.elapsed() < AGAIN);
-        if self.running.is_none() && !programs.is_empty() && !rests {
-            self.start(machine);
-        }
+        let waits = self.running.is_none() && !programs.is_empty() && !rests;
+        self.waiting = waits.then(|| programs.iter().map(|program| program.resident).sum());
+        self.tell_members(programs);
+    }
+
+    fn tell_members(&self, programs: &[&Program]) {
         if let Some(running) = &self.running {
             running.members.set(programs.iter().map(|program| (program.pid, program.start)).collect());
         }
@@ -215,8 +221,8 @@ impl Engine {
             Mode::Tiered => pages(self.group.protect.of(fast)),
             Mode::Excluded => Pages(0),
         };
-        // A group without programs gets nothing: its first program gets its share within a second.
-        let limit = if self.running.is_some() { limit } else { Pages(0) };
+        // A group without programs gets nothing.
+        let limit = if self.running.is_some() || self.waiting.is_some() { limit } else { Pages(0) };
         let (mapped, curve, slow) = match &report {
             Some(report) => {
                 let mapped = pages(report.tiers.iter().map(|tier| tier.resident).sum());
@@ -226,7 +232,10 @@ impl Engine {
                 let slow = latency(report.tiers.last()) / latency(report.tiers.first());
                 (mapped, report.curve.clone(), slow)
             }
-            None => (Pages(0), Curve::uniform(Pages(0)), 2.0),
+            None => {
+                let mapped = pages(self.waiting.unwrap_or_default());
+                (mapped, Curve::uniform(mapped), 2.0)
+            }
         };
         Claim {
             protect,
@@ -239,9 +248,19 @@ impl Engine {
         }
     }
 
-    /// Takes the group's share and returns its state.
-    pub(super) fn take(&mut self, share: Bytes, fast: Bytes, programs: &[&Program]) -> GroupStatus {
+    /// Takes the group's share, starts the engine if programs wait for it, and returns the group's state.
+    pub(super) fn take(
+        &mut self,
+        share: Bytes,
+        fast: Bytes,
+        programs: &[&Program],
+        machine: &Machine,
+    ) -> GroupStatus {
         self.share = share;
+        if self.waiting.take().is_some() {
+            self.start(machine);
+            self.tell_members(programs);
+        }
         let report = self.running.as_ref().and_then(|running| {
             running.share.set_fast(share);
             running.share.report()

@@ -276,7 +276,7 @@ impl Daemon {
             }
         }
         for (engine, programs) in self.engines.iter_mut().zip(&members) {
-            engine.set_members(programs, &self.machine);
+            engine.set_members(programs);
         }
         self.guests.expire();
         let fast = self.fast()?;
@@ -288,7 +288,7 @@ impl Daemon {
             .iter_mut()
             .zip(&members)
             .zip(shares.by_ref())
-            .map(|((engine, programs), share)| engine.take(share, fast, programs))
+            .map(|((engine, programs), share)| engine.take(share, fast, programs, &self.machine))
             .collect();
         let guests = self.guests.take(shares);
         let status = MachineStatus {

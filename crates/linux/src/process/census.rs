@@ -8,6 +8,8 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
+use isotherm_core::Bytes;
+
 use super::{Pid, ProcRoot, ProcessStat};
 use crate::LinuxError;
 use crate::files::{Tree, decimal};
@@ -31,6 +33,8 @@ pub struct Program {
     pub user: u32,
     /// Name of the program's file, as it was called, or the name that it has given itself.
     pub command: String,
+    /// Memory in use when the process was last read.
+    pub resident: Bytes,
 }
 
 /// An entry of `/proc`; `None` for what has no memory of its own.
@@ -123,13 +127,14 @@ impl Census {
         let cgroup = cgroup(&self.buffer).unwrap_or_else(|| "/".into());
         self.root.read(pid, "status", &mut self.buffer).ok()?;
         let user = user(&self.buffer)?;
+        let resident = resident(&self.buffer);
         let own_name = line(&self.buffer, "Name:").unwrap_or_default();
         self.root.read(pid, "cmdline", &mut self.buffer).ok()?;
         let first = self.buffer.split(|&byte| byte == 0 || byte == b' ').next().unwrap_or_default();
         let file = first.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
         let file = &file[..file.len().min(MAX_COMMAND)];
         let command = if file.is_empty() { own_name } else { String::from_utf8_lossy(file).into_owned() };
-        Some(Program { pid, start, cgroup, user, command })
+        Some(Program { pid, start, cgroup, user, command, resident })
     }
 }
 
@@ -148,6 +153,12 @@ fn cgroup(text: &[u8]) -> Option<String> {
 /// Returns the real user: the first of the four after `Uid:`.
 fn user(text: &[u8]) -> Option<u32> {
     decimal(line(text, "Uid:")?.split_ascii_whitespace().next()?)
+}
+
+/// Returns the resident memory: the kibibytes after `VmRSS:`, which kernel threads lack.
+fn resident(text: &[u8]) -> Bytes {
+    let line = line(text, "VmRSS:").unwrap_or_default();
+    Bytes(line.split_ascii_whitespace().next().and_then(decimal::<u64>).unwrap_or(0) << 10)
 }
 
 /// Reads the numbers of users from a file such as `/etc/passwd`; malformed lines are passed by.
