@@ -1,6 +1,8 @@
-//! How an `isotherm run` joins a daemon: it keeps its engine and gets its fast memory from the daemon.
+//! How an `isotherm run` shares the machine: it keeps its engine and gets its fast memory from the daemon.
+//! Without a daemon the engines of the machine get equal parts of the fast tier; their locks tell how many
+//! they are.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::JoinHandle;
@@ -8,6 +10,8 @@ use std::time::Duration;
 
 use isotherm_core::machine_status::GroupStatus;
 use isotherm_core::{Bytes, Nanos};
+use isotherm_linux::process::lock::engines;
+use isotherm_linux::process::{Pid, ProcRoot};
 use isotherm_live::host::{HostReport, Share};
 
 use crate::daemon::{Claimed, Client, GuestClaim};
@@ -17,38 +21,81 @@ const EVERY: Duration = Duration::from_secs(1);
 /// Most points of a curve in a claim: a line has at most 4096 bytes.
 const MAX_POINTS: usize = 24;
 
-/// A run's place among the daemon's groups, given up on drop.
+/// Who else tiers programs on this machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Others {
+    /// A daemon, which grants the run's fast memory.
+    Daemon,
+    /// Engines without a daemon. Each uses an equal part of the fast tier, as this run does.
+    Engines(u64),
+}
+
+/// A run's place among the others, given up on drop.
 #[derive(Debug)]
 pub struct Joined {
+    /// The others at the start.
+    pub others: Others,
     ending: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// Joins the daemon at a socket; `None` where no daemon answers.
-pub fn join(socket: &Path, policy: &str, share: &Share) -> Option<Joined> {
-    let mut client = Client::connect(socket).ok()?;
-    share.set_fast(claim(&mut client, policy, share).ok()?);
+/// Joins the daemon at `socket`, or the engines that run without one; keeps `share` up to date until the
+/// result is dropped. `fast` is the size of the fast tier; `None` in shadow mode, where only a daemon shares.
+pub fn join(socket: &Path, policy: &str, fast: Option<Bytes>, share: &Share) -> Option<Joined> {
+    let mut run = Run {
+        socket: socket.to_owned(),
+        policy: policy.to_owned(),
+        fast,
+        share: share.clone(),
+        client: None,
+    };
+    let others = run.renew()?;
     let ending = Arc::new(AtomicBool::new(false));
-    let (ended, socket, policy, share) =
-        (ending.clone(), socket.to_owned(), policy.to_owned(), share.clone());
-    let renew = move || renew(client, &socket, &policy, &share, &ended);
+    let ended = ending.clone();
+    let renew = move || {
+        while !ended.load(Relaxed) {
+            std::thread::park_timeout(EVERY);
+            run.renew();
+        }
+    };
     let thread = std::thread::Builder::new().name("join".into()).spawn(renew).ok()?;
-    Some(Joined { ending, thread: Some(thread) })
+    Some(Joined { others, ending, thread: Some(thread) })
 }
 
-/// Claims again and again. While the daemon is away the share stays as it was.
-fn renew(mut client: Client, socket: &Path, policy: &str, share: &Share, ended: &AtomicBool) {
-    while !ended.load(Relaxed) {
-        std::thread::park_timeout(EVERY);
-        match claim(&mut client, policy, share) {
-            Ok(fast) => share.set_fast(fast),
-            Err(_) => {
-                if let Ok(again) = Client::connect(socket) {
-                    client = again;
+struct Run {
+    socket: PathBuf,
+    policy: String,
+    fast: Option<Bytes>,
+    share: Share,
+    client: Option<Client>,
+}
+
+impl Run {
+    /// Sets the share. In shadow mode it stays as it was while the daemon is away.
+    fn renew(&mut self) -> Option<Others> {
+        if self.client.is_none() && self.socket.exists() {
+            self.client = Client::connect(&self.socket).ok();
+        }
+        if let Some(client) = &mut self.client {
+            match claim(client, &self.policy, &self.share) {
+                Ok(fast) => {
+                    self.share.set_fast(fast);
+                    return Some(Others::Daemon);
                 }
+                Err(_) => self.client = None,
             }
         }
+        let others = others();
+        self.share.set_fast(Bytes(self.fast?.0 / (others + 1)));
+        Some(Others::Engines(others))
     }
+}
+
+/// Returns how many engines other than this one tier programs.
+fn others() -> u64 {
+    let mut engines = engines(&ProcRoot::default()).unwrap_or_default();
+    engines.remove(&Pid(std::process::id()));
+    engines.len() as u64
 }
 
 fn claim(client: &mut Client, policy: &str, share: &Share) -> Result<Bytes, String> {

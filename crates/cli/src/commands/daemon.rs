@@ -16,7 +16,7 @@ pub(crate) fn run(args: DaemonArgs) -> Result<(), Failure> {
     }
     if check {
         let groups = Config::read(&config).map_err(Failure::usage)?.groups.len();
-        return print(&format!("{}: valid, {groups} groups\n", config.display()));
+        return print(&format!("{}: valid ({groups} groups)\n", config.display()));
     }
     let latencies = |machine: &str| {
         let profile = load_profile(machine).map_err(|error| error.to_string())?;

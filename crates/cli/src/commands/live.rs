@@ -7,11 +7,11 @@ use isotherm_core::Bytes;
 use isotherm_core::live_result::LiveResult;
 use isotherm_core::manifest::Fingerprint;
 use isotherm_core::parameters::Scale;
-use isotherm_daemon::join::Joined;
+use isotherm_daemon::join::{Joined, Others};
 use isotherm_linux::process::Pid;
 use isotherm_live::host::Share;
 use isotherm_live::policy_run::PolicyRun;
-use isotherm_live::session::{Ended, Session, SessionConfig, SessionError, Target, TierRequest};
+use isotherm_live::session::{Ended, Session, SessionConfig, SessionError, Target, TierPlan, TierRequest};
 
 use crate::args::{AllocatorArg, AttachArgs, LiveArgs, RunArgs};
 use crate::commands::machines::load_profile;
@@ -53,8 +53,18 @@ fn tier(args: &LiveArgs, target: Target) -> Result<(), Failure> {
     let program = fingerprint_of(&target);
     let joined = join(args, &mut config);
     let session = Session::open(config, target).map_err(failure)?;
-    if let Some((fast, _)) = joined.as_ref().filter(|_| !args.quiet) {
-        say(&format!("isotherm: joined the daemon at {}: it grants {fast} for now\n", args.daemon.display()));
+    if let Some((fast, joined)) = joined.as_ref().filter(|_| !args.quiet) {
+        match joined.others {
+            Others::Daemon => say(&format!(
+                "isotherm: joined the daemon at {}: it grants {fast} for now\n",
+                args.daemon.display()
+            )),
+            Others::Engines(0) => {}
+            Others::Engines(others) => say(&format!(
+                "isotherm: {others} more engines tier programs here without a daemon: this run uses an equal part \
+                 of the fast tier, {fast} for now (--fast sets it)\n"
+            )),
+        }
     }
     if !args.quiet {
         session.notes().for_each(|note| say(&format!("isotherm: {note}\n")));
@@ -74,11 +84,16 @@ fn tier(args: &LiveArgs, target: Target) -> Result<(), Failure> {
     Failure::exit(Some(exit.status().into()))
 }
 
-/// Joins the daemon of the machine, if there is one and the user sets no limit of fast memory.
+/// Joins the others that tier programs here, unless the user sets the fast memory.
 fn join(args: &LiveArgs, config: &mut SessionConfig) -> Option<(Bytes, Joined)> {
+    if args.fast.is_some() {
+        return None;
+    }
+    // A machine that cannot be read is reported when the session opens.
+    let plan = TierPlan::read(Path::new("/"), &config.tiers).ok()?;
+    let fast = plan.tiers.first().filter(|_| !plan.shadow).map(|tier| tier.size);
     let share = Share::new(Bytes(0));
-    let wanted = args.fast.is_none() && args.daemon.exists();
-    let joined = wanted.then(|| isotherm_daemon::join::join(&args.daemon, &args.policy, &share)).flatten()?;
+    let joined = isotherm_daemon::join::join(&args.daemon, &args.policy, fast, &share)?;
     config.share = Some(share.clone());
     Some((share.fast(), joined))
 }

@@ -4,6 +4,7 @@ mod alloc_run;
 mod bad_input;
 mod calibrate;
 mod compare;
+mod daemon;
 mod doctor;
 mod documents;
 mod generated;

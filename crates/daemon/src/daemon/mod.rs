@@ -25,6 +25,7 @@ use isotherm_core::machine_status::{GroupStatus, MachineStatus};
 use isotherm_core::{Bytes, Nanos, Pages};
 use isotherm_doctor::{Area, Findings, State};
 use isotherm_linux::process::census::{Census, users};
+use isotherm_linux::process::raise_open_files;
 use isotherm_linux::process::signals::Signals;
 use isotherm_linux::process::{Pid, ProcRoot};
 use isotherm_linux::{LinuxError, clock};
@@ -117,6 +118,8 @@ impl Daemon {
         let notifier =
             Notifier::from_environment().map_err(|error| LinuxError::Call { call: "sd_notify", error })?;
         let signals = Signals::receive()?;
+        // Each program takes some open files.
+        raise_open_files().map_err(|error| LinuxError::Call { call: "setrlimit", error })?;
         let latencies = latencies(&config.machine).map_err(|reason| ConfigError {
             path: paths.config.clone(),
             line: None,

@@ -4,6 +4,7 @@
 //! the lock. It leaves nothing behind: the kernel frees it when its holder dies, and the file is the
 //! process's own, which one that gets the same number does not share.
 
+use std::collections::BTreeSet;
 use std::fs::{File, Metadata, TryLockError};
 use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, Instant};
@@ -87,6 +88,11 @@ pub fn tiered(root: &ProcRoot) -> Result<Vec<Tiered>, LinuxError> {
     Ok(processes.into_iter().filter_map(|process| of(Pid(process))).collect())
 }
 
+/// Returns the engines that tier processes. None are seen where `/proc` hides other users' processes.
+pub fn engines(root: &ProcRoot) -> Result<BTreeSet<Pid>, LinuxError> {
+    Ok(tiered(root)?.into_iter().map(|tiered| tiered.engine).collect())
+}
+
 fn locks(root: &ProcRoot) -> Result<String, LinuxError> {
     Tree::new(root.path()).text("locks")
 }
@@ -118,5 +124,23 @@ mod tests {
         assert_eq!(find(locks, "00:15:851137"), Some(Pid(7727)));
         assert_eq!(find(locks, "00:15:851138"), None);
         assert_eq!(find("nonsense\n\n1:\n", "00:15:851137"), None);
+    }
+
+    #[test]
+    fn each_engine_is_seen_once_by_the_locks_that_it_holds() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut locks = String::new();
+        for (process, engine) in [(7, Some(3)), (8, Some(3)), (9, Some(4)), (10, None)] {
+            let maps = folder.path().join(format!("{process}/{FILE}"));
+            std::fs::create_dir(maps.parent().expect("a folder")).expect("made");
+            std::fs::write(&maps, "").expect("written");
+            let file = maps.metadata().expect("a file");
+            let place =
+                format!("{:02x}:{:02x}:{}", libc::major(file.dev()), libc::minor(file.dev()), file.ino());
+            locks.extend(engine.map(|engine| format!("1: FLOCK  ADVISORY  WRITE {engine} {place} 0 EOF\n")));
+        }
+        std::fs::write(folder.path().join("locks"), locks).expect("written");
+        let found = engines(&ProcRoot::at(folder.path())).expect("readable");
+        assert_eq!(found, BTreeSet::from([Pid(3), Pid(4)]));
     }
 }

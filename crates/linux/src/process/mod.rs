@@ -17,4 +17,4 @@ pub use proc::ProcRoot;
 pub(crate) use proc::excerpt;
 pub use stat::ProcessStat;
 
-pub use crate::sys::process::Pid;
+pub use crate::sys::process::{Pid, raise_open_files};

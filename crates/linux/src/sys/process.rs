@@ -41,6 +41,17 @@ pub(crate) fn send_by_descriptor(process: &OwnedFd, signal: i32) -> io::Result<(
     checked(unsafe { libc::syscall(libc::SYS_pidfd_send_signal, process, signal, none, 0) } as i32).map(drop)
 }
 
+/// Raises the limit of open files to the most that is allowed. Children inherit it, and one that calls
+/// `select(2)` may not expect it: for processes that start no program.
+pub fn raise_open_files() -> io::Result<()> {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the kernel fills in the record, which is borrowed mutably.
+    checked(unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) })?;
+    limit.rlim_cur = limit.rlim_max;
+    // SAFETY: the kernel reads the record.
+    checked(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) }).map(drop)
+}
+
 /// Makes orphaned descendants children of this process instead of init's (`PR_SET_CHILD_SUBREAPER`).
 pub(crate) fn become_subreaper() -> io::Result<()> {
     // SAFETY: the call takes integers.
