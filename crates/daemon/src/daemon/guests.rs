@@ -50,7 +50,11 @@ struct Guest {
 }
 
 #[derive(Default)]
-pub(super) struct Guests(BTreeMap<u32, Guest>);
+pub(super) struct Guests {
+    guests: BTreeMap<u32, Guest>,
+    /// Fast memory that nobody used at the last division: a run that has just joined begins with it.
+    spare: Bytes,
+}
 
 impl Guests {
     /// Takes the line `join PID CLAIM`, with the claim as JSON; answers with the share.
@@ -58,20 +62,25 @@ impl Guests {
         let number: u32 = pid.parse().map_err(|_| format!("expected a process's number, found '{pid}'"))?;
         let claim = line.split_once(pid).map_or("", |(_, rest)| rest.trim());
         let claim: GuestClaim = serde_json::from_str(claim).map_err(|error| format!("join: {error}"))?;
-        if self.0.len() >= MAX_GUESTS && !self.0.contains_key(&number) {
+        if self.guests.len() >= MAX_GUESTS && !self.guests.contains_key(&number) {
             return Err(format!("{MAX_GUESTS} runs have joined already"));
         }
-        let share = self.0.get(&number).map_or(claim.used, |guest| guest.share);
-        self.0.insert(number, Guest { claim, heard: Instant::now(), share });
+        let begin = || claim.used + std::mem::take(&mut self.spare);
+        let share = self.guests.get(&number).map(|guest| guest.share).unwrap_or_else(begin);
+        self.guests.insert(number, Guest { claim, heard: Instant::now(), share });
         Ok(format!("fast {}", share.0))
     }
 
+    pub(super) fn set_spare(&mut self, spare: Bytes) {
+        self.spare = spare;
+    }
+
     pub(super) fn expire(&mut self) {
-        self.0.retain(|_, guest| guest.heard.elapsed() < SILENCE);
+        self.guests.retain(|_, guest| guest.heard.elapsed() < SILENCE);
     }
 
     pub(super) fn claims(&self) -> impl Iterator<Item = Claim> {
-        self.0.values().map(|Guest { claim, .. }| {
+        self.guests.values().map(|Guest { claim, .. }| {
             let pages = |bytes: Bytes| Pages(bytes.0 >> PAGE_SHIFT);
             let mapped = pages(claim.mapped);
             let curve =
@@ -81,12 +90,12 @@ impl Guests {
     }
 
     pub(super) fn used(&self) -> impl Iterator<Item = Bytes> {
-        self.0.values().map(|guest| guest.claim.used)
+        self.guests.values().map(|guest| guest.claim.used)
     }
 
     /// Sets the runs' shares, in the order of their claims; returns their states.
     pub(super) fn take(&mut self, shares: impl Iterator<Item = Bytes>) -> Vec<GroupStatus> {
-        let told = self.0.iter_mut().zip(shares).map(|((pid, guest), share)| {
+        let told = self.guests.iter_mut().zip(shares).map(|((pid, guest), share)| {
             guest.share = share;
             GroupStatus {
                 name: format!("run-{pid}"),
@@ -110,7 +119,9 @@ mod tests {
         let claim =
             GuestClaim { used: Bytes(8192), mapped: Bytes(1 << 20), slow: 2.0, ..GuestClaim::default() };
         let line = format!("join 7 {}", serde_json::to_string(&claim).expect("plain data"));
-        assert_eq!(guests.renew("7", &line), Ok("fast 8192".into()), "what it has, until the next division");
+        guests.set_spare(Bytes(4096));
+        assert_eq!(guests.renew("7", &line), Ok("fast 12288".into()), "what it has and what is free");
+        assert_eq!(guests.renew("7", &line), Ok("fast 12288".into()), "until the next division");
         assert_eq!(guests.claims().next().expect("one").mapped, Pages(256));
         let states = guests.take([Bytes(65536)].into_iter());
         assert_eq!((states[0].name.as_str(), states[0].share_bytes), ("run-7", Bytes(65536)));
@@ -121,7 +132,7 @@ mod tests {
             let pid = wrong.split(' ').nth(1).expect("a word");
             guests.renew(pid, wrong).expect_err(wrong);
         }
-        guests.0.get_mut(&7).expect("known").heard -= SILENCE;
+        guests.guests.get_mut(&7).expect("known").heard -= SILENCE;
         guests.expire();
         assert_eq!(guests.claims().count(), 0);
     }

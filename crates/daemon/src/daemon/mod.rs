@@ -283,6 +283,8 @@ impl Daemon {
         }
         self.guests.expire();
         let fast = self.fast()?;
+        let used: Bytes = self.engines.iter().map(Engine::used).chain(self.guests.used()).sum();
+        self.guests.set_spare(Bytes(fast.0.saturating_sub(used.0)));
         let groups = self.engines.iter().map(|engine| engine.claim(fast));
         let claims: Vec<_> = groups.chain(self.guests.claims()).collect();
         let mut shares = share(Pages(fast.0 >> PAGE_SHIFT), &claims).into_iter().map(bytes);
@@ -333,7 +335,7 @@ impl Daemon {
             let rival = findings.filter(|one| {
                 one.area == Area::Conflicts && one.state == State::Warning && one.name != "engine"
             });
-            *known = rival.map(|finding| finding.meaning).collect();
+            *known = rival.map(|finding| format!("{}: {}", finding.name, finding.meaning)).collect();
         }
         known.clone()
     }
