@@ -1,7 +1,7 @@
 # Every target installs what it needs. `make` alone lists the targets.
 .DEFAULT_GOAL := help
 PREFIX ?= /usr/local
-.PHONY: help setup demo demo-clean build install docs memory-curves dram-judge test torture lint fuzz fuzz-long bench bench-live live-trial adaptation score score-quick lab-setup lab-test lab-neoprof lab-programs alloc-programs hw-test hw-test-quick hw-library hw-synth pace streams isotherm-policy jenga-figures clean
+.PHONY: help setup demo demo-clean build install docs memory-curves dram-judge test torture lint fuzz fuzz-long bench bench-live bench-daemon live-trial adaptation score score-quick lab-setup lab-test lab-neoprof lab-programs alloc-programs hw-test hw-test-quick hw-library hw-synth pace streams isotherm-policy jenga-figures clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -52,6 +52,11 @@ bench-live: setup ## Measure what `isotherm run` costs the planted program and r
 	cargo build --release -p isotherm -p isotherm-preload
 	cargo build --release -p isotherm-linux --example target
 	@python3 scripts/bench-live.py $(LIVE)
+
+bench-daemon: setup ## Measure what the daemon costs beside 50 idle programs and 10 busy ones (two minutes)
+	cargo build --release -p isotherm
+	cargo build --release -p isotherm --example live-target
+	@python3 scripts/bench-daemon.py $(DAEMON)
 
 live-trial: setup ## Run one server again and again and hold the figures against each other and its own counts (25 minutes)
 	cargo build --release -p isotherm -p isotherm-preload

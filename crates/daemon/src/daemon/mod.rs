@@ -41,7 +41,7 @@ use guests::Guests;
 pub use guests::{Claimed, GuestClaim};
 
 /// Time between two looks at the socket and at signals.
-const LOOK: Duration = Duration::from_millis(50);
+const LOOK: Duration = Duration::from_millis(100);
 /// Time between two looks for rivals.
 const RIVALS: Duration = Duration::from_secs(60);
 /// `SIGHUP` of signal(7): asks for a reload.

@@ -15,6 +15,8 @@ pub(super) struct Costs {
     /// Followed processes, with the processor time that each had had at that reading.
     processors: Vec<(Pid, Nanos)>,
     ran: Nanos,
+    /// The same at the last look.
+    looked: Nanos,
     /// Processor time of the engine for moves.
     pub(super) moving: Nanos,
 }
@@ -42,6 +44,12 @@ impl Costs {
             self.ran += now - std::mem::replace(before, now);
         }
         self.ran
+    }
+
+    /// Whether a process has had processor time since the last call.
+    pub(super) fn have_run(&mut self) -> bool {
+        let ran = self.ran();
+        ran > std::mem::replace(&mut self.looked, ran)
     }
 
     /// Adds what has come since the last reading; `now`: the programs' clock. Where that is not this

@@ -74,6 +74,8 @@ pub use tiered_memory::{AddressSpaces, PresentRun};
 const POLL: Nanos = Nanos(10 * Nanos::MILLISECOND.0);
 /// The same while sources deliver less than [`BUSY`] accesses per poll and the policy steps less often too.
 const QUIET_POLL: Nanos = Nanos(40 * Nanos::MILLISECOND.0);
+/// The same while the programs sleep. The policy then decides no oftener.
+const SLEEPING_POLL: Nanos = Nanos(250 * Nanos::MILLISECOND.0);
 /// Time between two choices of the pages that race.
 const CHOICE: Nanos = Nanos::SECOND;
 /// Time between two reports of a host that has a share.
@@ -116,6 +118,8 @@ pub struct LiveHost {
     reported: Option<(u64, Option<Estimate>, Curve)>,
     /// Time between the last poll and the next.
     between: Nanos,
+    /// Whether the programs had no processor time between the last two polls.
+    asleep: bool,
     /// Time until which the policy's thread rests.
     resume: Nanos,
     pause: Option<Pause>,
@@ -148,6 +152,7 @@ impl LiveHost {
             next_report: Nanos(0),
             reported: None,
             between: POLL,
+            asleep: false,
             resume: Nanos(0),
             pause: None,
             events: Vec::new(),
@@ -346,7 +351,7 @@ impl LiveHost {
         let (budget, shortest) = (beside.unwrap_or(self.options.scan_budget), self.options.scan_interval);
         let mapped = self.memory.residency.mapped().0;
         let changed = mapped.abs_diff(before) > mapped / STEADY;
-        self.schedule.done(self.recorder.now(), cost, budget, shortest, changed);
+        self.schedule.done(self.recorder.now(), (cost, budget), shortest, changed, self.asleep);
     }
 
     /// Polls processes, memory and sources. Returns false when the run is over.
@@ -365,7 +370,15 @@ impl LiveHost {
         self.choose_racers();
         self.take_share();
         // A policy that steps often gets new accesses at each step.
-        let quiet = QUIET_POLL.min(self.feed.batch().1.max(POLL));
+        let slept = self.asleep;
+        self.asleep = !self.costs.have_run() && delivered == 0 && self.feed.clock().is_none();
+        if slept && !self.asleep {
+            self.schedule.soon();
+        }
+        let quiet = match self.asleep {
+            true => SLEEPING_POLL,
+            false => QUIET_POLL.min(self.feed.batch().1.max(POLL)),
+        };
         self.between = if delivered < BUSY { quiet.min(self.between + self.between) } else { POLL };
         self.next_poll = self.recorder.now() + self.between;
         if !running {
@@ -516,7 +529,10 @@ impl Host for LiveHost {
         batch.faults.clear();
         let (full, tick) = self.feed.batch();
         // The tick of a policy scaled to a small program may be shorter than a poll.
-        let deadline = (self.now() + tick.max(POLL)).max(self.resume);
+        let mut deadline = (self.now() + tick.max(POLL)).max(self.resume);
+        if self.asleep {
+            deadline = deadline.max(self.next_poll);
+        }
         loop {
             let polled = self.pause.is_none() && self.recorder.now() < self.next_poll;
             let running = polled || self.poll();

@@ -19,6 +19,8 @@ use crate::{LinuxError, clock};
 
 /// Longest pause of scans beside another source, in intervals.
 const MOST_INTERVALS: u64 = 16;
+/// Shortest time between two looks at a process that sleeps.
+const NAP: Nanos = Nanos(10 * Nanos::MILLISECOND.0);
 const MAX_PER_SCAN: u64 = 1 << 16;
 /// Maximum accesses kept until the next drain; the rest is lost and counted.
 const MAX_KEPT: usize = 1 << 20;
@@ -74,6 +76,14 @@ struct Target<T> {
     scanned: Option<(Nanos, Nanos)>,
     /// Intervals until the next scan: more and more where all mappings are in use.
     intervals: u64,
+}
+
+impl<T> Target<T> {
+    /// Whether the process has had no processor time since its last scan: then it has accessed nothing.
+    fn has_slept(&self, process: Pid) -> bool {
+        let used = agent::processor_time(process.0);
+        used > 0 && self.scanned.is_some_and(|(_, before)| before == Nanos(used))
+    }
 }
 
 impl<S: Scanner> BitSource<S> {
@@ -226,6 +236,10 @@ impl<T> Shared<T> {
     fn run<S: Scanner<Target = T>>(&self, scanner: &S) {
         let mut found = Found::default();
         while let Some((process, mut target)) = self.wait() {
+            if target.has_slept(process) {
+                self.lock().put_off(process, target);
+                continue;
+            }
             found.clear();
             let (began, cpu) = (clock::monotonic(), clock::thread_cpu());
             let outcome = scanner.scan(&mut target.inner, &mut found);
@@ -263,6 +277,20 @@ impl<T> State<T> {
         self.targets.remove(&process);
         self.followed.remove(&process);
         self.marks.remove(&process);
+    }
+
+    /// Puts a process's scan off by an interval, or a nap where that is shorter.
+    fn put_off(&mut self, process: Pid, target: Target<T>) {
+        self.schedule.scanned(process, clock::monotonic() + NAP, (Nanos(0), Nanos(0)), target.intervals);
+        self.keep(process, target);
+    }
+
+    /// Keeps a target until its next turn. One that was forgotten meanwhile is dropped; if it was followed
+    /// again since, the newer one stays.
+    fn keep(&mut self, process: Pid, target: Target<T>) {
+        if self.followed.contains(&process) {
+            self.targets.entry(process).or_insert(target);
+        }
     }
 
     fn publish(
@@ -307,10 +335,7 @@ impl<T> State<T> {
             }
         }
         target.scanned = Some((began, used));
-        // If forgotten during the scan, the target is dropped; if followed again since, the newer one stays.
-        if self.followed.contains(&process) {
-            self.targets.entry(process).or_insert(target);
-        }
+        self.keep(process, target);
     }
 
     /// Keeps the mappings of the process's last scan only.

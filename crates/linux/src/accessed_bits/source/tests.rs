@@ -38,6 +38,11 @@ fn source(pages: u64, fails: bool) -> BitSource<Scripted> {
     BitSource::new(Scripted { pages, fails }, pace)
 }
 
+/// A process that runs: this one.
+fn own() -> Pid {
+    Pid(std::process::id())
+}
+
 fn until(mut holds: impl FnMut() -> bool) {
     let start = Instant::now();
     while !holds() {
@@ -49,8 +54,8 @@ fn until(mut holds: impl FnMut() -> bool) {
 #[test]
 fn a_failure_is_told_once_and_ends_following() {
     let mut source = source(1, true);
-    source.follow(Pid(1)).unwrap();
-    until(|| !source.follows(Pid(1)));
+    source.follow(own()).unwrap();
+    until(|| !source.follows(own()));
     let error = source.drain(&mut Vec::new()).unwrap_err();
     assert!(matches!(error, LinuxError::Permission { .. }), "{error}");
     source.drain(&mut Vec::new()).unwrap();
@@ -62,7 +67,7 @@ fn beside_another_source_mappings_are_told_and_no_accesses() {
     let pace = Pace { interval: Nanos(0), budget: 1.0, program_budget: 1.0 };
     let mut source = BitSource::beside(Scripted { pages: 2048, fails: false }, pace);
     assert_eq!(source.offers(), Signals::NONE);
-    let own = Pid(std::process::id());
+    let own = own();
     source.follow(own).unwrap();
     until(|| source.scans().scans > 3);
     let (mut accesses, mut mappings) = (Vec::new(), Vec::new());
@@ -81,7 +86,7 @@ fn scans_beside_another_source_become_rare_where_all_memory_is_used() {
     // A mapping too small to be told apart, and one of which few pages were accessed.
     let [rare, often] = [64, 2048].map(|pages| {
         let mut source = BitSource::beside(Scripted { pages, fails: false }, pace);
-        source.follow(Pid(std::process::id())).unwrap();
+        source.follow(own()).unwrap();
         source
     });
     until(|| often.scans().scans >= 100);
@@ -92,9 +97,9 @@ fn scans_beside_another_source_become_rare_where_all_memory_is_used() {
 #[test]
 fn what_nobody_drains_is_lost_and_counted() {
     let mut source = source(MAX_PER_SCAN * 3, false);
-    source.follow(Pid(1)).unwrap();
+    source.follow(own()).unwrap();
     until(|| source.statistics().lost > 0);
-    source.forget(Pid(1));
+    source.forget(own());
     let mut accesses = Vec::new();
     source.drain(&mut accesses).unwrap();
     assert_eq!(accesses.len(), MAX_KEPT);
@@ -109,7 +114,7 @@ fn sampling_off_delivers_nothing_and_marks_go_on() {
     let (rate, scope) = (isotherm_core::SamplingRate::Off, isotherm_core::SamplingScope::AllTiers);
     let off = Sampling::loads(rate, scope, 1, Nanos(1));
     source.request(&off).unwrap();
-    source.follow(Pid(1)).unwrap();
+    source.follow(own()).unwrap();
     until(|| source.scans().scans > 3);
     let mut accesses = Vec::new();
     source.drain(&mut accesses).unwrap();
@@ -123,4 +128,18 @@ fn a_process_that_is_not_followed_has_no_marks() {
     let mut answers = Vec::new();
     source.accessed(Pid(9), &[0..4096, 4096..8192], &mut answers).unwrap();
     assert_eq!(answers, [false, false]);
+}
+
+#[test]
+fn a_process_that_sleeps_is_not_scanned_again() {
+    let mut sleeper = std::process::Command::new("sleep").arg("600").spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(100));
+    let (mut asleep, mut awake) = (source(1, false), source(1, false));
+    asleep.follow(Pid(sleeper.id())).unwrap();
+    awake.follow(own()).unwrap();
+    until(|| awake.scans().scans > 20);
+    let scans = asleep.scans().scans;
+    sleeper.kill().unwrap();
+    sleeper.wait().unwrap();
+    assert!(scans <= 1, "{scans}");
 }
