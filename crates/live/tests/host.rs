@@ -14,7 +14,7 @@ use isotherm_linux::source::{
     Access, AccessSource, Cause, DeviceAnswer, ScannedMapping, SourceStatistics, Untouched,
 };
 use isotherm_live::host::{
-    AddressSpaces, FastLimit, LiveHost, Options, Pause, PresentRun, ProcessEvent, Processes, Tier,
+    AddressSpaces, FastLimit, LiveHost, Options, Pause, PresentRun, ProcessEvent, Processes, Share, Tier,
 };
 
 const BASE: u64 = 0x7f00_0000_0000;
@@ -548,6 +548,31 @@ fn pages_that_the_kernel_places_above_the_limit_are_demoted() {
     step(&mut host);
     assert_eq!(world.lock().expect("lock").tiers.iter().filter(|&&tier| tier == 0).count(), 1);
     assert_eq!(host.summary().traffic.demotions, 3);
+}
+
+#[test]
+fn a_share_that_falls_leaves_the_hottest_pages_fast() {
+    let share = Share::new(Bytes(8 * 4096));
+    let events = vec![ProcessEvent::Started(PROCESS)];
+    let world = Arc::new(Mutex::new(World { mapped: 8, tiers: vec![0; 8], events, ..World::default() }));
+    let mut host = LiveHost::new(
+        Options { share: Some(share.clone()), ..options(FastLimit::Bytes(share.fast()), false) },
+        vec![Box::new(Source(world.clone()))],
+        Box::new(Spaces(world.clone())),
+        Box::new(Tree(world.clone())),
+    );
+    host.sample(sampling(SamplingRate::Period(1), 1));
+    step(&mut host);
+    // All are accessed, and two of them often.
+    let often = [2, 5].into_iter().cycle().take(40);
+    world.lock().expect("lock").accesses =
+        (0..8).chain(often).map(|page| access(page, Cause::Sampled)).collect();
+    step(&mut host);
+    share.set_fast(Bytes(2 * 4096));
+    while world.lock().expect("lock").tiers.iter().filter(|&&tier| tier == 0).count() > 2 {
+        step(&mut host);
+    }
+    assert_eq!(world.lock().expect("lock").tiers, [1, 1, 0, 1, 1, 0, 1, 1]);
 }
 
 #[test]

@@ -30,6 +30,8 @@ pub enum Reach<'a> {
         agent: Option<&'a Path>,
     },
     Attach,
+    /// The engine is one of several on the machine.
+    Group,
     /// The engine is a thread of the program.
     Inside,
 }
@@ -106,8 +108,9 @@ pub fn candidates(request: SourceRequest<'_>) -> Vec<Candidate<'_>> {
         let open = move || devices::find::open(root, slow_nodes, &mut Vec::new());
         list.push(Candidate::new("device", reports, open));
     }
-    // Only the lab's virtual machine has one; elsewhere its absence is not reported.
-    if asked("virtual-pmu") || virtual_pmu::is_present(root) {
+    // Only the lab's virtual machine has one; elsewhere its absence is not reported. It counts and samples the
+    // whole machine for one engine.
+    if asked("virtual-pmu") || (virtual_pmu::is_present(root) && reach != Reach::Group) {
         let open = move || if inside { VirtualPmuSource::inside(root) } else { VirtualPmuSource::open(root) };
         list.push(Candidate::new("virtual-pmu", latencies.with(Signal::TierStalls), open));
     }
@@ -153,7 +156,7 @@ fn open_hint_faults(request: &SourceRequest<'_>) -> Result<Opened, LinuxError> {
                 "libisotherm.so must lie beside isotherm or in ../lib; `make build` puts it there",
             ));
         }
-        Reach::Attach => {
+        Reach::Attach | Reach::Group => {
             return Err(unsupported(
                 "the program must be started with libisotherm.so in it: use isotherm run",
             ));

@@ -78,7 +78,8 @@ impl Target {
     pub(super) fn reach(&self) -> Reach<'_> {
         match self {
             Self::Launch { agent, .. } => Reach::Launch { agent: agent.as_deref() },
-            Self::Attach { .. } | Self::Group { .. } => Reach::Attach,
+            Self::Attach { .. } => Reach::Attach,
+            Self::Group { .. } => Reach::Group,
             Self::Inside { .. } => Reach::Inside,
         }
     }

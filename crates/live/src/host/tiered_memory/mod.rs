@@ -60,6 +60,8 @@ pub(crate) struct TieredMemory {
     tiers: Vec<Option<TierId>>,
     moves: Vec<(u64, TierId)>,
     victims: Vec<PageId>,
+    /// Whether the fast tier's limit has fallen since it was last enforced.
+    shrunk: bool,
     origins: Vec<Option<TierId>>,
     /// Pages that a policy armed, oldest first.
     armed: VecDeque<(Nanos, PageId)>,
@@ -86,6 +88,7 @@ impl TieredMemory {
             tiers: Vec::new(),
             moves: Vec::new(),
             victims: Vec::new(),
+            shrunk: false,
             origins: Vec::new(),
             armed: VecDeque::new(),
         };
@@ -98,11 +101,13 @@ impl TieredMemory {
         self.sized_for = (self.residency.mapped(), self.residency.capacity(TierId::FAST));
     }
 
-    /// Whether `times` the memory that the policy was sized for is mapped, or fits into the fast tier.
+    /// Whether `times` the memory that the policy was sized for is mapped, or fits into the fast tier, or so
+    /// much less fits.
     pub(crate) fn outgrown(&self, times: f64) -> bool {
         let (mapped, fast) = self.sized_for;
         let exceeds = |now: Pages, then: Pages| now.0 as f64 > times * then.0.max(1) as f64;
-        exceeds(self.residency.mapped(), mapped) || exceeds(self.residency.capacity(TierId::FAST), fast)
+        let fits = self.residency.capacity(TierId::FAST);
+        exceeds(self.residency.mapped(), mapped) || exceeds(fits, fast) || exceeds(fast, fits)
     }
 
     pub(crate) fn limit_follows(&self) -> bool {
@@ -114,7 +119,9 @@ impl TieredMemory {
         let changed = self.fast != fast;
         if changed {
             self.fast = fast;
+            let before = self.residency.capacity(TierId::FAST);
             self.limit();
+            self.shrunk |= self.residency.capacity(TierId::FAST) < before;
         }
         changed
     }
@@ -358,11 +365,29 @@ impl TieredMemory {
     }
 
     /// Demotes pages beyond the fast tier's limit, since the kernel places new pages without regard to it.
+    /// After the limit has fallen the coldest go: all at once, there is no time to find out who is accessed.
     pub(crate) fn enforce(&mut self, tally: &mut Tally) {
         let excess = self.residency.used(TierId::FAST) - self.residency.capacity(TierId::FAST);
         if excess.0 > 0 && self.residency.tiers() > 1 {
-            self.demote(TierId::FAST, excess, tally);
+            match std::mem::take(&mut self.shrunk) {
+                true => self.demote_coldest(excess, tally),
+                false => self.demote(TierId::FAST, excess, tally),
+            };
         }
+    }
+
+    fn demote_coldest(&mut self, pages: Pages, tally: &mut Tally) -> u64 {
+        let mut victims = std::mem::take(&mut self.victims);
+        victims.clear();
+        self.residency.walk(PageId(0), usize::MAX, |page, tier| {
+            victims.extend((tier == TierId::FAST).then_some(page));
+        });
+        let excess = (pages.0 as usize).min(victims.len());
+        if excess < victims.len() {
+            victims.select_nth_unstable_by_key(excess, |&page| (tally.heat.of(page), page));
+        }
+        victims.truncate(excess);
+        self.move_down(TierId::FAST, victims, tally)
     }
 
     /// Moves pages without recent accesses to the next slower tier; returns how many.
@@ -373,6 +398,10 @@ impl TieredMemory {
         let mut victims = std::mem::take(&mut self.victims);
         victims.clear();
         self.residency.victims(from, pages.0, &mut victims);
+        self.move_down(from, victims, tally)
+    }
+
+    fn move_down(&mut self, from: TierId, victims: Vec<PageId>, tally: &mut Tally) -> u64 {
         let moves: Vec<Move> = victims.iter().map(|&page| Move { page, to: from.slower() }).collect();
         let mut statuses = Vec::with_capacity(moves.len());
         self.migrate(&moves, &mut statuses, tally);
