@@ -245,7 +245,7 @@ pub struct EngineUse {
     pub cpu_share: f64,
     /// Peak memory of the policy and its trackers.
     pub metadata_bytes: Bytes,
-    /// Memory for page numbers, residency and heat.
+    /// Memory for page numbers, residency, heat and kept samples.
     pub host_bytes: Bytes,
 }
 

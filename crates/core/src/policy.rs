@@ -78,6 +78,7 @@ pub struct Gauge {
 
 /// A tiering policy: it sees samples and decides which pages move, without I/O, clock, thread or randomness
 /// but its seeded generator. For each batch the engine calls `observe`, `step` and, if pages moved, `settle`.
+/// A live host that builds a policy anew lets it `observe` the last samples before the first step.
 pub trait Policy: Send {
     /// Returns the signals that it needs; a host that lacks one refuses to start.
     fn signals(&self) -> Signals;
@@ -98,6 +99,12 @@ pub trait Policy: Send {
     /// Returns the threads whose time its work takes.
     fn migration_context(&self) -> MigrationContext {
         MigrationContext::Shared
+    }
+
+    /// Returns whether it follows memory of any size by itself. A live host builds other policies, and all of
+    /// libraries, anew when memory has outgrown their [`Setup`].
+    fn grows(&self) -> bool {
+        false
     }
 
     /// Takes a batch of samples and hint faults in. Both may be empty: then only time has passed.

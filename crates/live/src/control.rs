@@ -8,7 +8,7 @@
 //! | `status` | prints the policy, its gauges, and the tiers |
 //! | `fast` | lists the memory on the fast tier: process, start and end of each range |
 //! | `parameters` | prints the policy's parameters in force |
-//! | `set KEY=VALUE` | rebuilds the policy with this parameter changed |
+//! | `set KEY=VALUE` | rebuilds the policy with this parameter changed, and teaches it with the last samples |
 //! | `policy NAME [KEY=VALUE ...]` | replaces the policy |
 //! | `pause` | samples and moves nothing until `resume` |
 //! | `resume` | continues with everything that the policy has learned |

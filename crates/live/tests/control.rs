@@ -8,23 +8,31 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use isotherm_core::parameters::Scale;
-use isotherm_core::{Bytes, MoveStatus, Nanos, PageSize, Sampling, SamplingRate, Signal, Signals, TierId};
+use isotherm_core::{
+    Bytes, MoveStatus, Nanos, Operation, PageSize, Sampling, SamplingRate, Signal, Signals, TierId,
+};
 use isotherm_linux::LinuxError;
+use isotherm_linux::clock;
 use isotherm_linux::process::Pid;
-use isotherm_linux::source::{Access, AccessSource, SourceStatistics};
+use isotherm_linux::source::{Access, AccessSource, Cause, SourceStatistics};
 use isotherm_live::control::Control;
 use isotherm_live::host::{
     AddressSpaces, FastLimit, LiveHost, Options, PresentRun, ProcessEvent, Processes, Tier,
 };
-use isotherm_live::policy_run::PolicyRun;
+use isotherm_live::policy_run::{PolicyRun, RunStats};
 
-/// A source without accesses that notes whether it was asked to sample.
+const BASE: u64 = 0x7f00_0000_0000;
+
+/// A source that notes whether it was asked to sample, and has so many accesses to each page.
 #[derive(Default)]
-struct Silent(Arc<Mutex<Vec<bool>>>);
+struct Scripted {
+    asked: Arc<Mutex<Vec<bool>>>,
+    accesses: u64,
+}
 
-impl AccessSource for Silent {
+impl AccessSource for Scripted {
     fn name(&self) -> &'static str {
-        "silent"
+        "scripted"
     }
     fn offers(&self) -> Signals {
         Signals::NONE.with(Signal::LoadSamples).with(Signal::HintFaults)
@@ -34,10 +42,21 @@ impl AccessSource for Silent {
     }
     fn forget(&mut self, _: Pid) {}
     fn request(&mut self, sampling: &Sampling) -> Result<(), LinuxError> {
-        self.0.lock().expect("one at a time").push(sampling.rate != SamplingRate::Off);
+        self.asked.lock().expect("one at a time").push(sampling.rate != SamplingRate::Off);
         Ok(())
     }
-    fn drain(&mut self, _: &mut Vec<Access>) -> Result<(), LinuxError> {
+    fn drain(&mut self, accesses: &mut Vec<Access>) -> Result<(), LinuxError> {
+        let access = |index: u64| Access {
+            time: clock::monotonic(),
+            process: Pid(7),
+            address: BASE + index % 100 * 4096,
+            weight: 1,
+            latency: 0,
+            tier: None,
+            operation: Operation::Load,
+            cause: Cause::Sampled,
+        };
+        accesses.extend((0..100 * std::mem::take(&mut self.accesses)).map(access));
         Ok(())
     }
     fn statistics(&self) -> SourceStatistics {
@@ -50,7 +69,7 @@ struct Small;
 
 impl AddressSpaces for Small {
     fn present(&mut self, _: Pid, found: &mut Vec<PresentRun>) -> Result<(), LinuxError> {
-        found.push(PresentRun { range: 0x7f00_0000_0000..0x7f00_0000_0000 + 100 * 4096 });
+        found.push(PresentRun { range: BASE..BASE + 100 * 4096 });
         Ok(())
     }
     fn tiers(&mut self, _: Pid, _: &[u64], _: &mut Vec<Option<TierId>>) -> Result<(), LinuxError> {
@@ -119,8 +138,13 @@ fn converse(path: &Path) -> Vec<String> {
     answers
 }
 
-#[test]
-fn a_running_engine_is_read_changed_and_its_policy_replaced() {
+/// Runs a policy on the source while a client talks to its engine. Returns what the client says, and the
+/// policy that ran last.
+fn run<T: Send + 'static>(
+    policy: &str,
+    source: Scripted,
+    client: fn(&Path) -> T,
+) -> (T, PolicyRun, RunStats) {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("control");
     let mut control = Control::open(&path).expect("nobody listens there");
@@ -139,20 +163,47 @@ fn a_running_engine_is_read_changed_and_its_policy_replaced() {
         model_counters: false,
     };
     let processes = Box::new(One(ended.clone(), false));
-    let silent = Silent::default();
-    let watched = silent.0.clone();
-    let mut host = LiveHost::new(options, vec![Box::new(silent)], Box::new(Small), processes);
+    let mut host = LiveHost::new(options, vec![Box::new(source)], Box::new(Small), processes);
     assert!(host.settle(Duration::from_millis(50)));
-    let entry = isotherm_policies::find("pmu-sampling").expect("a policy");
-    let parameters = entry.parameters();
-    let mut tiering = PolicyRun { entry, parameters, seed: 1, scale: Some(Scale::NONE), fastest: None };
+    let mut tiering = PolicyRun::new(isotherm_policies::find(policy).expect("a policy"));
+    tiering.scale = Some(Scale::NONE);
     let client = std::thread::spawn(move || {
-        let answers = converse(&path);
+        let answers = client(&path);
         ended.store(true, Ordering::Relaxed);
         answers
     });
     let ran = tiering.run(&mut host, Some(&mut control)).expect("it runs");
-    let answers = client.join().expect("every line was answered");
+    (client.join().expect("every line was answered"), tiering, ran)
+}
+
+/// It began with empty counts.
+#[test]
+fn a_policy_with_another_parameter_knows_what_it_knew() {
+    let hot_pages = |path: &Path| {
+        let mut stream = UnixStream::connect(path).expect("the engine listens");
+        stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a time");
+        let hot = |stream: &mut UnixStream, enough: u64| loop {
+            let status = ask(stream, "status");
+            let count =
+                status.lines().find_map(|line| line.strip_prefix("hot-pages = ")?.parse::<u64>().ok());
+            if let Some(count) = count.filter(|&count| count >= enough) {
+                break count;
+            }
+        };
+        let before = hot(&mut stream, 1);
+        assert_eq!(ask(&mut stream, "set scan_batch=512"), "ok\n\n");
+        (before, hot(&mut stream, 0))
+    };
+    let source = Scripted { accesses: 100, ..Scripted::default() };
+    let ((before, after), ..) = run("hybridtier", source, hot_pages);
+    assert_eq!(after, before);
+}
+
+#[test]
+fn a_running_engine_is_read_changed_and_its_policy_replaced() {
+    let source = Scripted::default();
+    let watched = source.asked.clone();
+    let (answers, tiering, ran) = run("pmu-sampling", source, converse);
     assert!(answers[0].starts_with("ok\npolicy = pmu-sampling\n") && answers[0].contains("tier.1.free"));
     assert_eq!(answers[1], "error: pmu-sampling.threshold: '0' is not a whole number from 1 to 254\n\n");
     assert_eq!(answers[2], "ok\n\n");

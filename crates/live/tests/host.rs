@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use isotherm_core::{
     Bytes, DeviceRequest, Host, Move, MoveStatus, Nanos, Operation, Outcome, PageId, PageSize, Pages, Plan,
@@ -16,6 +17,7 @@ use isotherm_linux::source::{
 use isotherm_live::host::{
     AddressSpaces, FastLimit, LiveHost, Options, Pause, PresentRun, ProcessEvent, Processes, Share, Tier,
 };
+use isotherm_live::policy_run::{PolicyRun, RunStats};
 
 const BASE: u64 = 0x7f00_0000_0000;
 const PROCESS: Pid = Pid(7);
@@ -46,6 +48,8 @@ struct World {
     /// The source's own clock.
     clock: Option<Nanos>,
     drains: u32,
+    /// Runs before each drain.
+    script: Option<fn(&mut World)>,
 }
 
 type Shared = Arc<Mutex<World>>;
@@ -70,6 +74,9 @@ impl AccessSource for Source {
     fn drain(&mut self, accesses: &mut Vec<Access>) -> Result<(), LinuxError> {
         let mut world = self.0.lock().expect("lock");
         world.drains += 1;
+        if let Some(script) = world.script {
+            script(&mut world);
+        }
         accesses.append(&mut world.accesses);
         Ok(())
     }
@@ -670,6 +677,43 @@ fn a_policy_sized_while_memory_grew_is_resized_once_it_settles() {
         [true, true, true, false],
         "only doubling counts from now on"
     );
+}
+
+/// Runs a policy over 10,000 pages, of which 1,000 get nine of ten accesses for 40 rounds. Then memory grows
+/// to 25,000 pages and nothing is sampled.
+fn run_and_grow(policy: &str) -> (RunStats, Vec<(&'static str, f64)>) {
+    let (mut host, world) = host(FastLimit::Bytes(Bytes(1100 * 4096)), true, 10_000);
+    world.lock().expect("lock").script = Some(|world| {
+        let round = u64::from(world.drains);
+        if round <= 40 {
+            let page = |n: u64| if n.is_multiple_of(10) { n * 7 % 10_000 } else { 7000 + n * 3 % 1000 };
+            world.accesses.extend((0..20_000).map(|n| access(page(n + round), Cause::Sampled)));
+        } else {
+            world.mapped = 25_000;
+        }
+        world.ended = round > 100;
+    });
+    assert!(host.settle(Duration::from_millis(50)));
+    let entry = isotherm_policies::find(policy).expect("a policy");
+    let ran = PolicyRun::new(entry).run(&mut host, None).expect("the source offers what is needed");
+    let mut moments = host.summary().timeline.into_iter().map(|moment| moment.gauges);
+    (ran, moments.rfind(|gauges| !gauges.is_empty()).expect("a moment"))
+}
+
+/// It began with empty counts.
+#[test]
+fn a_policy_rebuilt_for_more_memory_knows_what_is_hot() {
+    let (ran, gauges) = run_and_grow("hybridtier");
+    let gauge = |name| gauges.iter().find(|gauge| gauge.0 == name).expect("its gauge").1;
+    assert!(ran.resized > 0);
+    assert!(gauge("hot-pages") >= 900.0, "{gauges:?}");
+    assert_eq!(gauge("monitoring"), 0.0, "what it is shown are no promotions that stopped");
+}
+
+/// It forgot what it had spent and saved.
+#[test]
+fn a_policy_that_grows_is_never_rebuilt() {
+    assert_eq!(run_and_grow("isotherm").0.resized, 0);
 }
 
 #[test]

@@ -35,7 +35,9 @@ enum Why {
     Files,
     /// Freed memory makes room in the lab.
     Freed,
-    /// The engine learns the size of memory as it grows, and counts from 0 then.
+    /// The kernel touches the memory that it reads into before the program does.
+    Filled,
+    /// The engine learns the size of memory as it grows.
     Rebuilt,
     Unexplained,
 }
@@ -51,9 +53,13 @@ impl Why {
                 "memory that the program frees makes room in the lab; in the simulator a page exists from its \
                 first miss to the end"
             }
+            Self::Filled => {
+                "the kernel fills buffers that the program reads into, and so touches their pages first; in the \
+                simulator the program's own first miss places a page"
+            }
             Self::Rebuilt => {
-                "the engine builds its policy again, with empty counts, whenever memory in use has doubled; \
-                the simulator knows the final size from the start"
+                "the engine builds its policy again whenever memory in use has doubled; the simulator knows the \
+                final size from the start"
             }
             Self::Unexplained => "unexplained",
         }
@@ -97,7 +103,7 @@ const PROGRAMS: [Program; 6] = [
         script: "seq -w 1 1000000 | rev | sort -S 100M --parallel=1 | cksum",
         has_hot_pages: false,
         apart: &[
-            ("first-touch", Why::Unexplained),
+            ("first-touch", Why::Filled),
             ("freqtier", Why::Unexplained),
             ("hybridtier", Why::Unexplained),
             ("memtis", Why::Unexplained),

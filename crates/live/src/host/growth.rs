@@ -11,6 +11,8 @@ const OUTGROWN_UNSETTLED: f64 = 1.125;
 pub(super) struct Growth {
     /// Whether the policy's size follows the memory in use.
     pub(super) resizes: bool,
+    /// Whether the policy follows it by itself.
+    pub(super) stays: bool,
     /// Whether memory has stopped growing at some scan since the program began.
     settled: bool,
 }

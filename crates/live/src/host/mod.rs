@@ -9,6 +9,7 @@
 //! | mapped pages are numbered, located and moved | `tiered_memory` (`page_numbering`, `residency`) |
 //! | the policy reads tiers and pages | `view` |
 //! | the next scan and the policy's size are decided | `scan_schedule`, `growth` |
+//! | samples are kept for a policy that takes over | `lessons` |
 //! | accesses and moves are counted | `tally` |
 //! | samples become estimates with intervals | `evidence` |
 //! | counts become timeline, hot set and summary | `record` |
@@ -34,6 +35,7 @@ mod costs;
 mod evidence;
 mod feed;
 mod growth;
+mod lessons;
 mod options;
 mod processes;
 mod record;
@@ -49,8 +51,8 @@ use std::time::Duration;
 
 use isotherm_core::live_result::{Estimate, Summary};
 use isotherm_core::{
-    Allocation, Bytes, Gauge, Host, Nanos, Outcome, PageId, Pages, Plan, SampleBatch, Sampling, Signal,
-    Signals, Spent, TierId, View, Work,
+    Allocation, Bytes, Gauge, Host, Nanos, Outcome, PageId, Pages, Plan, Policy, SampleBatch, Sampling,
+    Signal, Signals, Spent, TierId, View, Work,
 };
 use isotherm_linux::LinuxError;
 use isotherm_linux::clock;
@@ -61,6 +63,7 @@ use isotherm_shares::Curve;
 use costs::Costs;
 use feed::Feed;
 use growth::Growth;
+use lessons::Lessons;
 pub use options::{FastLimit, FastLimitError, Options, Tier};
 pub use processes::{ProcessEvent, Processes};
 use record::{Known, Recorder};
@@ -111,6 +114,7 @@ pub struct LiveHost {
     costs: Costs,
     recorder: Recorder,
     growth: Growth,
+    lessons: Lessons,
     next_poll: Nanos,
     next_choice: Nanos,
     next_report: Nanos,
@@ -147,6 +151,7 @@ impl LiveHost {
             // Other hosts may run in this process.
             recorder: Recorder::new(options.inside.is_some() || options.share.is_some()),
             growth: Growth::default(),
+            lessons: Lessons::default(),
             next_poll: Nanos(0),
             next_choice: Nanos(0),
             next_report: Nanos(0),
@@ -187,6 +192,24 @@ impl LiveHost {
     /// Sets whether outgrown memory stops the engine; it always does if the fast limit is a share.
     pub fn resize_policy(&mut self, resizes: bool) {
         self.growth.resizes = resizes;
+    }
+
+    /// Sets whether the policy stays however far memory grows ([`Policy::grows`]).
+    pub fn keep_policy(&mut self, stays: bool) {
+        self.growth.stays = stays;
+    }
+
+    /// Shows a policy that takes over what the one before it learned from: the last samples.
+    pub fn teach(&mut self, policy: &mut dyn Policy) {
+        let lessons = std::mem::take(&mut self.lessons);
+        let counters = self.feed.counters.clone();
+        lessons.teach(policy, &counters, self);
+        self.lessons = lessons;
+    }
+
+    /// Forgets the samples of a policy that another kind of policy follows.
+    pub fn forget_samples(&mut self) {
+        self.lessons.clear();
     }
 
     pub fn fast(&self) -> Pages {
@@ -276,8 +299,10 @@ impl LiveHost {
     }
 
     pub fn summary(&mut self) -> Summary {
-        let Self { recorder, memory, feed, options, .. } = self;
-        recorder.summary(memory, options, feed)
+        let Self { recorder, memory, feed, options, lessons, .. } = self;
+        let mut summary = recorder.summary(memory, options, feed);
+        summary.engine.host_bytes += Bytes(lessons.bytes() as u64);
+        summary
     }
 
     /// Takes the processes' events. Returns false when the run is over.
@@ -361,7 +386,8 @@ impl LiveHost {
             let before = self.footprint().0;
             self.scan();
             let times = self.growth.bound(before, self.footprint().0);
-            if (self.growth.resizes || self.memory.limit_follows()) && self.memory.outgrown(times) {
+            let follows = self.growth.resizes || self.memory.limit_follows();
+            if follows && !self.growth.stays && self.memory.outgrown(times) {
                 self.pause = Some(Pause::Outgrown);
             }
         }
@@ -541,6 +567,9 @@ impl Host for LiveHost {
             let filled = batch.samples.len() + batch.faults.len() >= full && now >= self.resume;
             if !running || self.pause.is_some() || filled || now >= deadline {
                 self.feed.finish(batch, &self.memory, now);
+                if !self.growth.stays {
+                    self.lessons.keep(&batch.samples);
+                }
                 batch.spent = self.spent();
                 return self.pause.is_none();
             }

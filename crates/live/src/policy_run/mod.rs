@@ -1,4 +1,5 @@
-//! Runs a policy on a live host, sized by the memory in use and rebuilt when memory outgrows it.
+//! Runs a policy on a live host, sized by the memory in use. When memory outgrows it, it is rebuilt and shown
+//! the last samples before it acts.
 
 mod orders;
 
@@ -114,6 +115,8 @@ impl PolicyRun {
             ran.scale = self.scale(host)?;
             let mut policy = self.build(&setup(host, self.seed), ran.scale)?;
             host.begin_policy(policy.allocation());
+            host.keep_policy(policy.grows());
+            host.teach(policy.as_mut());
             let mut next = None;
             let statistics = isotherm_core::run(host, policy.as_mut(), |host, policy| {
                 host.note(policy.metadata(), |gauges| policy.gauges(gauges));
@@ -133,7 +136,12 @@ impl PolicyRun {
             ran.statistics.lost += statistics.lost;
             match (host.pause(), next) {
                 (Pause::Ended, _) => return Ok(ran),
-                (_, Some(next)) => *self = next,
+                (_, Some(next)) => {
+                    if next.entry.name != self.entry.name {
+                        host.forget_samples();
+                    }
+                    *self = next;
+                }
                 _ => ran.resized += 1,
             }
         }

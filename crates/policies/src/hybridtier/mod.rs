@@ -64,6 +64,8 @@ pub(crate) struct HybridTier {
     /// A scan fell short, and nothing has changed since.
     resting: bool,
     monitor: Monitor,
+    /// Counted samples of the last batch.
+    sampled: u64,
     /// How many times rarer the fast tier's samples are than the slow one's, by frequency; and its most.
     fast_divisor: u32,
     most_divisor: u32,
@@ -90,6 +92,7 @@ impl HybridTier {
             left_out: 0,
             resting: false,
             monitor: Monitor::new(settings.monitor(setup)),
+            sampled: 0,
             fast_divisor: 1,
             asked: settings.request(1, false),
             most_divisor: settings.most_divisor(setup),
@@ -243,10 +246,10 @@ impl Policy for HybridTier {
         self.hot.clear();
         self.monitor.count(batch.counters.load_hits());
         self.hotness.thresholds.frequency.resize(view.capacity(TierId::FAST));
-        if !batch.samples.is_empty() && !self.monitor.is_on() {
+        self.sampled = if self.monitor.is_on() { 0 } else { batch.samples.len() as u64 };
+        if self.sampled > 0 {
             self.count(batch, view);
-            self.follow(batch.samples.len() as u64);
-            self.monitor.sampled(batch.samples.len() as u64, self.hotness.thresholds.frequency.hot_pages());
+            self.follow(self.sampled);
         }
     }
 
@@ -255,6 +258,8 @@ impl Policy for HybridTier {
         if self.monitor.ends(now) {
             self.resume();
         } else if !self.monitor.is_on() && view.tiers() > 1 {
+            // Batches without a step, as a policy that takes over sees them, tell nothing about promotions.
+            self.monitor.sampled(self.sampled, self.hotness.thresholds.frequency.hot_pages());
             self.demote(now, view, &mut plan.moves);
             self.promote(view, &mut plan.moves);
             self.monitor.begins(now);

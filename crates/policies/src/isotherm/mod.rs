@@ -210,6 +210,10 @@ impl Policy for Isotherm {
         request(rate, self.batch(), LOOK.1, FIRST)
     }
 
+    fn grows(&self) -> bool {
+        true
+    }
+
     fn observe(&mut self, batch: &SampleBatch, view: &mut dyn View) {
         self.rates.grow(view.pages());
         self.books.begin(batch, [TierId::FAST, TierId::FAST.slower()].map(|tier| view.latency(tier)));

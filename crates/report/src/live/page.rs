@@ -183,7 +183,7 @@ fn cost(result: &LiveResult) -> String {
         ("engine's CPU, agents included", words::engine_cpu(result).to_string()),
         ("as a share of one processor", percent(engine.cpu_share)),
         ("policy's memory, at its largest", engine.metadata_bytes.to_string()),
-        ("memory for page numbers, residency and heat", engine.host_bytes.to_string()),
+        ("memory for page numbers, residency, heat and kept samples", engine.host_bytes.to_string()),
         ("program's time lost to sampling, all threads", words::program_time(result).to_string()),
         ("reached the policy", format!("{samples}, {faults}, {steps}")),
         ("did not reach it", format!("{lost} lost, {foreign} outside of tiered memory")),

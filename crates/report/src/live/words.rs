@@ -233,8 +233,8 @@ pub(super) fn notes(result: &LiveResult) -> Vec<String> {
         (result.resized > 0).then(|| {
             let times = counted(u64::from(result.resized), "time", "times");
             format!(
-                "The memory in use outgrew the policy's size: it was rebuilt {times}, and each time began to \
-                 learn from nothing."
+                "The memory in use outgrew the policy's size: it was rebuilt {times}, and each time learned \
+                 again from the last samples only."
             )
         }),
         scaled_by(result.scale, result.time_scale),

@@ -109,16 +109,26 @@ fn count_at(policy: &mut HybridTier, view: &mut TestView, pages: &[u32], hits: (
 }
 
 /// It sampled at 100 kHz for each event from beginning to end.
+const PLATEAU: [(&str, &str); 5] = [
+    ("batch", "64"),
+    ("plateau_start", "1"),
+    ("plateau_batches", "1"),
+    ("plateau_pages", "2"),
+    ("initial_threshold", "3"),
+];
+
+/// A rebuilt policy is shown the last samples, and would have rested before it had promoted anything.
+#[test]
+fn batches_without_a_step_are_no_plateau() {
+    let (mut policy, mut view) = (policy(&PLATEAU), machine());
+    let batch = batch_of(&view, &samples([500], 64), (0, 0));
+    (0..3).for_each(|_| policy.observe(&batch, &mut view));
+    assert_eq!(count_at(&mut policy, &mut view, &[], (0, 0), 1).sampling, None);
+}
+
 #[test]
 fn at_a_plateau_sampling_stops_until_hits_fall_and_counters_age() {
-    let plateau = [
-        ("batch", "64"),
-        ("plateau_start", "1"),
-        ("plateau_batches", "1"),
-        ("plateau_pages", "2"),
-        ("initial_threshold", "3"),
-    ];
-    let (mut policy, mut view) = (policy(&plateau), machine());
+    let (mut policy, mut view) = (policy(&PLATEAU), machine());
     (0..9).for_each(|page| view.put(page, TierId(1)));
     assert_eq!(count_at(&mut policy, &mut view, &samples([500], 64), (0, 0), 1).sampling, None);
     let plan = count_at(&mut policy, &mut view, &samples([500], 64), (0, 0), 2);
