@@ -10,7 +10,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 demo_packages=(gcc libc6-dev qemu-user sqlite3)
-package_packages=(binutils debootstrap skopeo umoci)
+package_packages=(binutils debootstrap iproute2 skopeo umoci)
 test_packages=(chromium g++ libjemalloc2 make musl-tools python3-venv redis-server valgrind)
 
 . scripts/packages.sh
