@@ -42,37 +42,58 @@ ip link set lo up
 work=$(mktemp -d)
 mount -t tmpfs tmpfs "$work"
 trap 'umount --lazy "$work"; rmdir "$work"' EXIT
-# The program that daemons look at.
 cp /bin/sleep "$work/measured"
 "$work/measured" infinity &
 
-# Copies a release's root to $root.
-fresh_root() {
-    root=$work/$1
-    cp -a "build/roots/$1" "$root"
-    mount_system
-}
-
+# Mounts what a daemon reads; `enter` runs a command in $root from then on.
 mount_system() {
     mkdir -p "$root"/{proc,sys,run}
     mount -t proc proc "$root/proc"
     mount --rbind --make-rslave /sys "$root/sys"
     mount -t tmpfs tmpfs "$root/run"
     mkdir "$root/run/isotherm"
+    enter=(chroot "$root")
 }
 
-configure() {
-    printf 'shadow = true\n[[group]]\nname = "measured"\ncommand = "measured"\n' >"$root/etc/isotherm/isotherm.toml"
+# As the first process of new namespaces: makes $root its root and becomes systemd.
+become_systemd() {
+    mount --bind "$root" "$root"
+    cd "$root"
+    mount -t proc proc proc
+    mount -t sysfs sysfs sys
+    mount -t cgroup2 cgroup2 sys/fs/cgroup
+    mount -t tmpfs tmpfs run
+    mount -t tmpfs tmpfs tmp
+    mount -t tmpfs tmpfs dev
+    cp -a /dev/{null,zero,full,random,urandom,tty} dev
+    mkdir dev/shm run/old
+    pivot_root . run/old
+    umount --lazy /run/old
+    exec env -i container=test /lib/systemd/systemd
 }
 
-# Runs the daemon in $root with the service's capabilities until it has found the program, and ends it.
-try_daemon() {
-    local isotherm=$1 capabilities daemon page
-    capabilities=$(sed -n 's/^CapabilityBoundingSet=//p' packaging/isotherm.service | sed 's/ *CAP_/,+/g' | tr A-Z a-z)
-    setpriv --bounding-set "-all,+sys_chroot$capabilities" chroot "$root" "$isotherm" daemon &
-    daemon=$!
+# Boots the Debian in $root; `enter` runs a command in it from then on.
+boot() {
+    local first
+    export root
+    export -f become_systemd
+    unshare --mount --pid --uts --ipc --cgroup --fork --kill-child bash -ec become_systemd </dev/null >"$work/boot" 2>&1 &
     for _ in {1..60}; do
-        page=$(chroot "$root" "$isotherm" top --once 2>&1 || true)
+        first=$(cat "/proc/$!/task/$!/children")
+        enter=(nsenter --target "${first% }" --mount --pid --uts --ipc --cgroup --root --wd)
+        [ -z "$first" ] || [ "$("${enter[@]}" systemctl is-system-running 2>/dev/null)" != running ] || return 0
+        sleep 1
+    done
+    fail "systemd does not come up in $root: $(cat "$work/boot") $("${enter[@]}" systemctl --failed 2>&1)"
+}
+
+groups=$'shadow = true\n[[group]]\nname = "measured"\ncommand = "measured"'
+
+# Waits until the daemon has found the program, and reads its metrics.
+ask_daemon() {
+    local page
+    for _ in {1..60}; do
+        page=$("${enter[@]}" "$1" top --once 2>&1 || true)
         ! grep -q '^[0-9]* *measured  measured' <<<"$page" || break
         sleep 1
     done
@@ -81,6 +102,16 @@ try_daemon() {
     printf 'GET /metrics HTTP/1.0\r\n\r\n' >&3
     grep -F 'isotherm_programs{group="measured"} 1.0' <&3 || fail "/metrics does not show the program"
     exec 3>&-
+}
+
+# Runs the daemon in $root with the service's capabilities, and ends it.
+try_daemon() {
+    local capabilities daemon
+    echo "$groups" >"$root/etc/isotherm/isotherm.toml"
+    capabilities=$(sed -n 's/^CapabilityBoundingSet=//p' packaging/isotherm.service | sed 's/ *CAP_/,+/g' | tr A-Z a-z)
+    setpriv --bounding-set "-all,+sys_chroot$capabilities" "${enter[@]}" "$1" daemon &
+    daemon=$!
+    ask_daemon "$1"
     kill "$daemon"
     wait "$daemon" || fail "the daemon ended with status $?"
 }
@@ -97,57 +128,82 @@ binaries() {
 
 expect_libraries() {
     local linked
-    linked=$(binaries "$1" | sed "s|^$root||" | xargs chroot "$root" ldd)
+    linked=$(binaries "$1" | sed "s|^$root||" | xargs "${enter[@]}" ldd)
     ! grep 'not found' <<<"$linked" || fail "libraries are missing"
 }
 
+# Fails unless the service runs and starts with the machine; prints its process.
+expect_service() {
+    [ "$("${enter[@]}" systemctl is-enabled isotherm)" = enabled ] || fail "the service is not enabled $1"
+    for _ in {1..20}; do
+        [ "$("${enter[@]}" systemctl is-active isotherm)" != active ] || break
+        sleep 0.5
+    done
+    "${enter[@]}" systemctl status --no-pager isotherm >"$work/status" || fail "$1: $(cat "$work/status")"
+    "${enter[@]}" systemctl show --property MainPID isotherm
+}
+
 test_deb() {
-    local warnings
-    fresh_root bookworm
+    local text first
+    root=$work/bookworm
+    cp -a build/roots/bookworm "$root"
+    boot
     files >"$work/before"
-    cp "$packages/isotherm_${version}_amd64.deb" "$root/run/one.deb"
-    chroot "$root" dpkg --install /run/one.deb
-    [ -L "$root/etc/systemd/system/multi-user.target.wants/isotherm.service" ] || fail "the service is not enabled"
-    warnings=$(chroot "$root" systemd-analyze verify --man=no isotherm.service 2>&1) || fail "the unit: $warnings"
-    [ -z "$warnings" ] || fail "the unit: $warnings"
+    "${enter[@]}" sh -c 'cat >/run/one.deb' <"$packages/isotherm_$version-1_amd64.deb"
+    "${enter[@]}" dpkg --install /run/one.deb
+    expect_service "after the installation"
+    text=$("${enter[@]}" systemd-analyze verify --man=no /lib/systemd/system/isotherm.service 2>&1) || fail "the unit: $text"
+    [ -z "$text" ] || fail "the unit: $text"
     [ -f "$root/usr/share/man/man1/isotherm-daemon.1.gz" ] || fail "the daemon has no manual page"
-    chroot "$root" bash -n /usr/share/bash-completion/completions/isotherm
-    chroot "$root" isotherm daemon --check
+    "${enter[@]}" bash -n /usr/share/bash-completion/completions/isotherm
+    "${enter[@]}" isotherm daemon --check
     expect_libraries usr
-    configure
-    try_daemon /usr/bin/isotherm
+
+    echo "$groups" >"$root/etc/isotherm/isotherm.toml"
+    "${enter[@]}" cp /bin/sleep /run/measured
+    "${enter[@]}" /run/measured infinity &
+    "${enter[@]}" systemctl reload isotherm
+    ask_daemon isotherm
+    first=$(expect_service "after a reload")
+    "${enter[@]}" systemctl kill --signal KILL isotherm
+    sleep 2
+    [ "$(expect_service "after a kill")" != "$first" ] || fail "the daemon was not killed"
+    ask_daemon isotherm
 
     # A newer package with another default: the operator's file stays.
-    cp "$root/etc/isotherm/isotherm.toml" "$work/changed"
-    dpkg-deb --raw-extract "$root/run/one.deb" "$work/two"
-    sed -i "s/^Version: .*/Version: $version+2/" "$work/two/DEBIAN/control"
+    dpkg-deb --raw-extract "$packages/isotherm_$version-1_amd64.deb" "$work/two"
+    sed -i "s/^Version: .*/Version: $version-2/" "$work/two/DEBIAN/control"
     echo '# newer' >>"$work/two/etc/isotherm/isotherm.toml"
-    dpkg-deb --build --root-owner-group -Znone "$work/two" "$root/run/two.deb"
-    chroot "$root" dpkg --install --force-confold /run/two.deb
-    cmp "$work/changed" "$root/etc/isotherm/isotherm.toml" || fail "the upgrade changed the configuration"
+    dpkg-deb --build --root-owner-group -Znone "$work/two" "$work/two.deb"
+    "${enter[@]}" sh -c 'cat >/run/two.deb' <"$work/two.deb"
+    first=$(expect_service "before the upgrade")
+    "${enter[@]}" dpkg --install --force-confold /run/two.deb
+    [ "$(expect_service "after the upgrade")" != "$first" ] || fail "the upgrade left the old daemon running"
+    [ "$(cat "$root/etc/isotherm/isotherm.toml")" = "$groups" ] || fail "the upgrade changed the configuration"
     grep -q newer "$root/etc/isotherm/isotherm.toml.dpkg-dist" || fail "the newer default is not beside it"
-    [ -L "$root/etc/systemd/system/multi-user.target.wants/isotherm.service" ] || fail "the upgrade disabled the service"
-    try_daemon /usr/bin/isotherm
+    ask_daemon isotherm
 
-    chroot "$root" dpkg --remove isotherm
-    cmp "$work/changed" "$root/etc/isotherm/isotherm.toml" || fail "the removal took the configuration"
-    chroot "$root" dpkg --purge isotherm
+    "${enter[@]}" dpkg --remove isotherm
+    [ "$(cat "$root/etc/isotherm/isotherm.toml")" = "$groups" ] || fail "the removal took the configuration"
+    "${enter[@]}" systemctl is-active isotherm && fail "the removed daemon runs"
+    "${enter[@]}" dpkg --purge isotherm
     files | diff "$work/before" - || fail "the purge left something or took too much"
 }
 
 test_static() {
     local newest
-    fresh_root bullseye
+    root=$work/bullseye
+    cp -a build/roots/bullseye "$root"
+    mount_system
     tar -xzf "$packages/isotherm-$version-x86_64-linux.tar.gz" -C "$root/usr/local" --strip-components=1
     newest=$(binaries usr/local | xargs objdump -T | grep -o 'GLIBC_[0-9.]*' | sort -uV | tail -n 1)
     echo "newest symbol: $newest"
     [ "$(printf '%s\nGLIBC_2.31\n' "$newest" | sort -V | tail -n 1)" = GLIBC_2.31 ] || fail "$newest; expected 2.31 at most"
     expect_libraries usr/local
-    chroot "$root" isotherm --version
-    chroot "$root" env LD_PRELOAD=/usr/local/lib/libisotherm_alloc.so ls / 2>&1 >/dev/null | grep . &&
+    "${enter[@]}" isotherm --version
+    "${enter[@]}" env LD_PRELOAD=/usr/local/lib/libisotherm_alloc.so ls / 2>&1 >/dev/null | grep . &&
         fail "the allocator does not load"
     install -D -m 644 "$root/usr/local/share/isotherm/isotherm.toml" "$root/etc/isotherm/isotherm.toml"
-    configure
     try_daemon /usr/local/bin/isotherm
 }
 
@@ -162,8 +218,7 @@ test_image() {
     umoci unpack --image "$packages/image:$version" "$work/bundle"
     root=$work/bundle/rootfs
     mount_system
-    chroot "$root" /usr/bin/isotherm daemon --check
-    configure
+    "${enter[@]}" /usr/bin/isotherm daemon --check
     try_daemon /usr/bin/isotherm
 }
 

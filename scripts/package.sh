@@ -2,7 +2,7 @@
 # Packs what `make package-build` built into build/packages. Every package holds the same binaries, which run
 # with glibc 2.31 or newer.
 #
-#   scripts/package.sh deb      isotherm_VERSION_amd64.deb
+#   scripts/package.sh deb      isotherm_VERSION-1_amd64.deb
 #   scripts/package.sh static   isotherm-VERSION-x86_64-linux.tar.gz, to unpack into /usr/local
 #   scripts/package.sh image    isotherm-VERSION-oci.tar, an OCI archive; its layout is the folder image
 set -euo pipefail
@@ -23,7 +23,7 @@ stage() {
     install -D -m 755 -t "$to/bin" $built/isotherm
     install -D -m 644 -t "$to/lib" $built/libisotherm.so $built/libisotherm_alloc.so
     install -D -m 644 -t "$to/lib/isotherm" $built/libisotherm_recorder_plugin.so $built/libisotherm_lab_plugin.so
-    strip --strip-debug "$to/bin/isotherm" "$to"/lib/*.so "$to"/lib/isotherm/*.so
+    strip --strip-unneeded "$to/bin/isotherm" "$to"/lib/*.so "$to"/lib/isotherm/*.so
     mkdir -p "$to/lib/systemd/system" "$to/share/bash-completion/completions" "$to/share/zsh/$zsh" \
         "$to/share/fish/vendor_completions.d"
     sed "s|/usr/bin|$prefix/bin|" packaging/isotherm.service >"$to/lib/systemd/system/isotherm.service"
@@ -50,13 +50,19 @@ deb() {
     } >"$share/doc/isotherm/copyright"
     rm "$share/doc/isotherm/LICENSE-MIT"
     mv "$share/doc/isotherm/CHANGELOG.md" "$share/doc/isotherm/changelog"
-    gzip -9 -n "$share/doc/isotherm/changelog"
+    {
+        printf 'isotherm (%s-1) stable; urgency=medium\n\n' "$version"
+        printf '  * Version %s: see changelog.gz.\n\n' "$version"
+        printf ' -- %s  %s\n' "$(sed -n 's/^Maintainer: //p' packaging/debian/control)" \
+            "$(LC_ALL=C date --utc --rfc-email --date "@$SOURCE_DATE_EPOCH")"
+    } >"$share/doc/isotherm/changelog.Debian"
+    gzip -9 -n "$share"/doc/isotherm/changelog*
     install -D -m 755 -t $root/DEBIAN packaging/debian/{postinst,prerm,postrm}
     echo /etc/isotherm/isotherm.toml >$root/DEBIAN/conffiles
     sed "s/@VERSION@/$version/; s/@SIZE@/$(du -sk --exclude DEBIAN $root | cut -f 1)/" packaging/debian/control \
         >$root/DEBIAN/control
     (cd $root && find . -path ./DEBIAN -prune -o -type f -printf '%P\n' | sort | xargs md5sum >DEBIAN/md5sums)
-    dpkg-deb --build --root-owner-group $root "$out/isotherm_${version}_amd64.deb"
+    dpkg-deb --build --root-owner-group $root "$out/isotherm_$version-1_amd64.deb"
 }
 
 static() {
