@@ -41,9 +41,17 @@ fi
 ip link set lo up
 work=$(mktemp -d)
 mount -t tmpfs tmpfs "$work"
-trap 'umount --lazy "$work"; rmdir "$work"' EXIT
+cgroups=
+finish() {
+    { kill -KILL $(jobs -p) && wait; } 2>/dev/null || true
+    [ -z "$cgroups" ] || find "$cgroups" -depth -type d -exec rmdir {} \;
+    umount --lazy "$work"
+    rmdir "$work"
+}
+trap finish EXIT
 cp /bin/sleep "$work/measured"
 "$work/measured" infinity &
+measured=$!
 
 # Mounts what a daemon reads; `enter` runs a command in $root from then on.
 mount_system() {
@@ -89,29 +97,30 @@ boot() {
 
 groups=$'shadow = true\n[[group]]\nname = "measured"\ncommand = "measured"'
 
-# Waits until the daemon has found the program, and reads its metrics.
+# Waits until the daemon has found the program in a group, and reads its metrics.
 ask_daemon() {
-    local page
+    local isotherm=$1 group=${2:-measured} page
     for _ in {1..60}; do
-        page=$("${enter[@]}" "$1" top --once 2>&1 || true)
-        ! grep -q '^[0-9]* *measured  measured' <<<"$page" || break
+        page=$("${enter[@]}" "$isotherm" top --once 2>&1 || true)
+        ! grep -q "^[0-9]* *$group  *measured" <<<"$page" || break
         sleep 1
     done
-    grep '^[0-9]* *measured  measured' <<<"$page" || fail "the daemon does not find the program: $page"
+    grep "^[0-9]* *$group  *measured" <<<"$page" || fail "the daemon does not find the program: $page"
     exec 3<>/dev/tcp/127.0.0.1/9467
     printf 'GET /metrics HTTP/1.0\r\n\r\n' >&3
-    grep -F 'isotherm_programs{group="measured"} 1.0' <&3 || fail "/metrics does not show the program"
+    grep -F "isotherm_programs{group=\"$group\"} 1.0" <&3 || fail "/metrics does not show the program"
     exec 3>&-
 }
 
-# Runs the daemon in $root with the service's capabilities, and ends it.
+# Runs the daemon in $root with the service's capabilities, and ends it. What stands before its path, as
+# `unshare`, starts it.
 try_daemon() {
-    local capabilities daemon
-    echo "$groups" >"$root/etc/isotherm/isotherm.toml"
+    local isotherm=$1 group=$2 capabilities daemon
+    shift 2
     capabilities=$(sed -n 's/^CapabilityBoundingSet=//p' packaging/isotherm.service | sed 's/ *CAP_/,+/g' | tr A-Z a-z)
-    setpriv --bounding-set "-all,+sys_chroot$capabilities" "${enter[@]}" "$1" daemon &
+    "$@" setpriv --bounding-set "-all,+sys_chroot$capabilities" "${enter[@]}" "$isotherm" daemon &
     daemon=$!
-    ask_daemon "$1"
+    ask_daemon "$isotherm" "$group"
     kill "$daemon"
     wait "$daemon" || fail "the daemon ended with status $?"
 }
@@ -204,11 +213,12 @@ test_static() {
     "${enter[@]}" env LD_PRELOAD=/usr/local/lib/libisotherm_alloc.so ls / 2>&1 >/dev/null | grep . &&
         fail "the allocator does not load"
     install -D -m 644 "$root/usr/local/share/isotherm/isotherm.toml" "$root/etc/isotherm/isotherm.toml"
-    try_daemon /usr/local/bin/isotherm
+    echo "$groups" >"$root/etc/isotherm/isotherm.toml"
+    try_daemon /usr/local/bin/isotherm measured
 }
 
 test_image() {
-    local layout=oci:$packages/image:$version shown
+    local layout=oci:$packages/image:$version shown pod own
     # The copy checks every digest.
     skopeo copy --quiet "oci-archive:$packages/isotherm-$version-oci.tar:localhost/isotherm:$version" "dir:$work/copy"
     shown=$(skopeo inspect --format '{{ .Os }}/{{ .Architecture }}' "$layout")
@@ -219,7 +229,27 @@ test_image() {
     root=$work/bundle/rootfs
     mount_system
     "${enter[@]}" /usr/bin/isotherm daemon --check
-    try_daemon /usr/bin/isotherm
+
+    # As in a pod: the manifest's configuration, and a cgroup namespace of its own beside the program's pod.
+    {
+        echo 'shadow = true'
+        sed -n '/isotherm.toml: |/,/^---/s/^    //p' packaging/kubernetes.yaml
+    } >"$root/etc/isotherm/isotherm.toml"
+    mkdir "$work/cgroup"
+    mount -t cgroup2 cgroup2 "$work/cgroup"
+    cgroups=$(mktemp -d "$work/cgroup/isotherm-test.XXXXXX")
+    pod=$cgroups/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod1_a.slice
+    own=$cgroups/kubepods.slice/kubepods-besteffort.slice/kubepods-besteffort-pod2_b.slice
+    mkdir -p "$pod" "$own"
+    echo "$measured" >"$pod/cgroup.procs"
+    try_daemon /usr/bin/isotherm burstable in_pod "$own"
+}
+
+# Becomes a command in a cgroup, with a cgroup namespace that begins there.
+in_pod() {
+    echo "$BASHPID" >"$1/cgroup.procs"
+    shift
+    exec unshare --cgroup "$@"
 }
 
 [ $# -gt 0 ] || set -- deb static image
