@@ -8,6 +8,8 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+. scripts/packages.sh
+
 built=${CARGO_TARGET_DIR:-target}/x86_64-unknown-linux-gnu/release
 out=build/packages
 version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
@@ -81,8 +83,8 @@ image() {
     stage $root /usr site-functions
     rm -r $root/usr/share/{man,bash-completion,zsh,fish} $root/usr/lib/systemd
     rm -rf $out/libc $layout
-    mkdir -p $out/libc $root/etc/isotherm $root/run $root/tmp
-    (cd $out/libc && apt-get download -q -o APT::Sandbox::User=root libc6 && dpkg-deb -x libc6_*.deb .)
+    mkdir -p $root/etc/isotherm $root/run $root/tmp
+    unpack_package libc6 $out/libc
     cp -a $out/libc/lib $out/libc/lib64 $root
     install -D -m 644 -t $root/usr/share/doc/libc6 $out/libc/usr/share/doc/libc6/copyright
     cp packaging/isotherm.toml $root/etc/isotherm

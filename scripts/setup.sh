@@ -26,13 +26,11 @@ make_venv() {
     cp "$requirements" "$stamp"
 }
 
-# Unpacks Prometheus, which tests ask whether it understands the metrics. It is not installed: it would start.
+# Prometheus is not installed, for it would start.
 fetch_prometheus() {
-    local folder=build/prometheus
-    [ ! -x $folder/usr/bin/promtool ] || return 0
-    echo "setup: unpacking prometheus into $folder"
-    mkdir -p $folder
-    (cd $folder && apt-get download -q -q -o APT::Sandbox::User="$(id -un)" prometheus && dpkg-deb -x prometheus_*.deb .)
+    [ ! -x build/prometheus/usr/bin/promtool ] || return 0
+    echo "setup: unpacking prometheus into build/prometheus"
+    unpack_package prometheus build/prometheus
 }
 
 command -v cargo >/dev/null || fail "cargo is missing: install Rust 1.90 or newer, for example with rustup"
