@@ -9,6 +9,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 . scripts/packages.sh
+umask 022
 
 built=${CARGO_TARGET_DIR:-target}/x86_64-unknown-linux-gnu/release
 out=build/packages
