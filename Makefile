@@ -1,7 +1,7 @@
 # Every target installs what it needs. `make` alone lists the targets.
 .DEFAULT_GOAL := help
 PREFIX ?= /usr/local
-.PHONY: help setup demo demo-clean build install docs memory-curves dram-judge test torture lint fuzz fuzz-long bench bench-live bench-daemon live-trial adaptation score score-quick lab-setup lab-test lab-neoprof lab-programs alloc-programs hw-test hw-test-quick hw-library hw-synth pace streams isotherm-policy jenga-figures clean
+.PHONY: help setup demo demo-clean build install docs memory-curves dram-judge test torture lint fuzz fuzz-long bench bench-live bench-daemon live-trial adaptation score score-quick lab-setup lab-test lab-neoprof lab-programs alloc-programs hw-test hw-test-quick hw-library hw-synth pace streams isotherm-policy jenga-figures package-build deb static image package-test clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -17,6 +17,24 @@ install: build ## Copy the binary and its libraries to PREFIX (/usr/local)
 	install -D -t $(PREFIX)/bin target/release/isotherm
 	install -D -t $(PREFIX)/lib target/release/libisotherm.so target/release/libisotherm_alloc.so
 	install -D -t $(PREFIX)/lib/isotherm target/release/libisotherm_recorder_plugin.so target/release/libisotherm_lab_plugin.so
+
+# Zig links against the symbols of an old glibc.
+package-build:
+	@scripts/setup.sh package
+	PATH="$(CURDIR)/build/zig/bin:$$PATH" cargo-zigbuild zigbuild --release --target x86_64-unknown-linux-gnu.2.31 \
+	-p isotherm -p isotherm-recorder-plugin -p isotherm-lab-plugin -p isotherm-preload -p isotherm-alloc
+
+deb: package-build ## Build a package for Debian and Ubuntu in build/packages
+	@scripts/package.sh deb
+
+static: package-build ## Build a tarball that runs with glibc 2.31 or newer
+	@scripts/package.sh static
+
+image: package-build ## Build an OCI image for packaging/kubernetes.yaml
+	@scripts/package.sh image
+
+package-test: deb static image ## Install, run, upgrade and purge the packages in roots of Debian 11 and 12 (as root; five minutes)
+	@scripts/package-test.sh
 
 docs: setup ## Write the documents' tables of policies, workloads and machines from the registries
 	ISOTHERM_WRITE_DOCS=1 cargo test -p isotherm --test cli documents

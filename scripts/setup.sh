@@ -5,22 +5,32 @@
 #   scripts/setup.sh demo     what the demo needs
 #   scripts/setup.sh [all]    that, and what tests need
 #   scripts/setup.sh bench    that, and what benchmarks compare with
+#   scripts/setup.sh package  what packages and their tests need
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 demo_packages=(gcc libc6-dev qemu-user sqlite3)
+package_packages=(binutils debootstrap iproute2 skopeo umoci)
 test_packages=(chromium g++ libjemalloc2 make musl-tools python3-venv redis-server valgrind)
 
 . scripts/packages.sh
 
-# A Python that reads traces as users' tools do.
+# Makes a Python in FOLDER with the packages of a file of requirements.
 make_venv() {
-    local stamp=build/venv/requirements.txt
-    cmp -s scripts/requirements.txt "$stamp" && return 0
-    echo "setup: making build/venv with $(tr '\n' ' ' <scripts/requirements.txt)"
-    python3 -m venv build/venv
-    build/venv/bin/pip install --quiet --disable-pip-version-check -r scripts/requirements.txt
-    cp scripts/requirements.txt "$stamp"
+    local folder=$1 requirements=$2
+    local stamp=$folder/requirements.txt
+    cmp -s "$requirements" "$stamp" && return 0
+    echo "setup: making $folder with $(tr '\n' ' ' <"$requirements")"
+    python3 -m venv "$folder"
+    "$folder/bin/pip" install --quiet --disable-pip-version-check -r "$requirements"
+    cp "$requirements" "$stamp"
+}
+
+# Prometheus is not installed, for it would start.
+fetch_prometheus() {
+    [ ! -x build/prometheus/usr/bin/promtool ] || return 0
+    echo "setup: unpacking prometheus into build/prometheus"
+    unpack_package prometheus build/prometheus
 }
 
 command -v cargo >/dev/null || fail "cargo is missing: install Rust 1.90 or newer, for example with rustup"
@@ -30,11 +40,17 @@ case "${1:-all}" in
 demo) ;;
 all | bench)
     install_packages "${test_packages[@]}"
-    make_venv
+    # A Python that reads traces as users' tools do, and Kubernetes' schema.
+    make_venv build/venv scripts/requirements.txt
+    fetch_prometheus
     # Not every release has it; the benchmark leaves out what is missing.
     if [ "${1:-all}" = bench ] && apt-cache show libmimalloc2.0 >/dev/null 2>&1; then
         install_packages libmimalloc2.0
     fi
     ;;
-*) fail "expected 'demo', 'all' or 'bench', not '$1'" ;;
+package)
+    install_packages python3-venv "${package_packages[@]}"
+    make_venv build/zig scripts/requirements-package.txt
+    ;;
+*) fail "expected 'demo', 'all', 'bench' or 'package', not '$1'" ;;
 esac

@@ -108,8 +108,8 @@ pub fn candidates(request: SourceRequest<'_>) -> Vec<Candidate<'_>> {
         let open = move || devices::find::open(root, slow_nodes, &mut Vec::new());
         list.push(Candidate::new("device", reports, open));
     }
-    // Only the lab's virtual machine has one; elsewhere its absence is not reported. It counts and samples the
-    // whole machine for one engine.
+    // Only the lab's virtual machine has one; elsewhere its absence is not reported. It serves one engine and
+    // counts the whole machine.
     if asked("virtual-pmu") || (virtual_pmu::is_present(root) && reach != Reach::Group) {
         let open = move || if inside { VirtualPmuSource::inside(root) } else { VirtualPmuSource::open(root) };
         list.push(Candidate::new("virtual-pmu", latencies.with(Signal::TierStalls), open));
