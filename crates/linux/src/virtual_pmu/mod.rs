@@ -2,13 +2,15 @@
 //!
 //! `device.rs` finds it by its PCI id and maps its memory. `btf.rs` and `symbols.rs` find where this kernel
 //! keeps the current task, and `mailbox.rs` tells the plugin, so that it can name processes. `handle.rs`
-//! sends requests to the plugin; `source.rs` is the [`crate::source::AccessSource`] over it.
+//! sends requests to the plugin; `source.rs` is the [`crate::source::AccessSource`] over it, and `shared.rs` one
+//! that several engines have parts of.
 
 mod btf;
 mod device;
 mod frequency;
 mod handle;
 mod mailbox;
+mod shared;
 mod source;
 mod symbols;
 #[cfg(test)]
@@ -20,6 +22,7 @@ mod totals;
 pub use btf::fuzz as fuzz_btf;
 pub use device::{is_present, memory_file};
 pub use handle::VirtualPmu;
+pub use shared::SharedVirtualPmu;
 pub use source::VirtualPmuSource;
 #[cfg(fuzzing)]
 pub use symbols::fuzz as fuzz_symbols;

@@ -9,7 +9,7 @@ use isotherm_core::{Counters, Nanos, Operation, Sampling, SamplingRate, Sampling
 use isotherm_virtual_pmu::layout::MIN_BYTES;
 use isotherm_virtual_pmu::{Control, Device, Identity, Process, Record, Snapshot};
 
-use super::{VirtualPmu, VirtualPmuSource, is_present};
+use super::{SharedVirtualPmu, VirtualPmu, VirtualPmuSource, is_present};
 use crate::process::Pid;
 use crate::source::{Access, AccessSource, Cause};
 use crate::sys::mmap::SharedWords as Mapping;
@@ -238,6 +238,34 @@ fn an_engine_inside_of_the_program_leaves_its_own_thread_out() {
     assert_eq!(own, Some(machine.control().left_out.to_string().as_str()));
     drop(source);
     assert_eq!(machine.control().left_out, 0);
+}
+
+#[test]
+fn engines_that_share_the_device_get_the_samples_of_their_own_processes() {
+    let machine = Machine::new();
+    let [mut one, mut other] =
+        [(); 2].map(|()| SharedVirtualPmu::open(machine.root.path()).expect("a device"));
+    one.follow(Pid(7)).expect("followed");
+    other.follow(Pid(8)).expect("followed");
+    assert_eq!(machine.filter(), [7, 8]);
+    let period = |period| sampling(SamplingRate::Period(period), SamplingScope::AllTiers, true);
+    one.request(&period(100)).expect("answered");
+    other.request(&period(1000)).expect("answered");
+    assert_eq!(machine.control().periods[0], 100, "the more eager one's");
+    for process in [7, 8, 7, 8, 8] {
+        assert!(machine.push(record(process, 0x1000)));
+    }
+    let [mut of_one, mut of_other] = [const { Vec::new() }; 2];
+    one.drain(&mut of_one).expect("drained");
+    other.drain(&mut of_other).expect("drained");
+    let processes = |accesses: &[Access]| accesses.iter().map(|access| access.process.0).collect::<Vec<_>>();
+    assert_eq!((processes(&of_one), processes(&of_other)), (vec![7, 7], vec![8, 8, 8]));
+    assert_eq!((one.statistics().delivered, other.statistics().delivered), (2, 3));
+    assert!(!one.offers().has(Signal::TierHits), "the device counts those of both");
+    drop(one);
+    assert_eq!((machine.filter(), machine.control().periods[0]), (vec![8], 1000));
+    drop(other);
+    assert_eq!(machine.control().periods, [0; 8], "whoever goes leaves no sampling behind");
 }
 
 #[test]

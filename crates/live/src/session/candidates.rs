@@ -14,7 +14,7 @@ use isotherm_linux::perf::source::{PmuOptions, PmuSource};
 use isotherm_linux::process::preload::Entry;
 use isotherm_linux::source::AccessSource;
 use isotherm_linux::sys::probe;
-use isotherm_linux::virtual_pmu::{self, VirtualPmuSource};
+use isotherm_linux::virtual_pmu::{self, SharedVirtualPmu, VirtualPmuSource};
 
 use super::config::DEFAULT_OVERHEAD;
 use super::environment::Environment;
@@ -99,7 +99,8 @@ pub fn candidates(request: SourceRequest<'_>) -> Vec<Candidate<'_>> {
     let asked = |name| request.source == Some(name);
     let (inside, root) = (reach == Reach::Inside, Path::new("/"));
     let samples = Signals::NONE.with(Signal::LoadSamples).with(Signal::StoreSamples);
-    let latencies = samples.with(Signal::SampleLatency).with(Signal::TierHits);
+    let samples_of_latency = samples.with(Signal::SampleLatency);
+    let latencies = samples_of_latency.with(Signal::TierHits);
     let bits = Signals::NONE.with(Signal::LoadSamples).with(Signal::AccessedBits);
     let mut list = Vec::new();
     // A device reports nothing but hot pages: it serves only policies that use those.
@@ -108,11 +109,17 @@ pub fn candidates(request: SourceRequest<'_>) -> Vec<Candidate<'_>> {
         let open = move || devices::find::open(root, slow_nodes, &mut Vec::new());
         list.push(Candidate::new("device", reports, open));
     }
-    // Only the lab's virtual machine has one; elsewhere its absence is not reported. It serves one engine and
-    // counts the whole machine.
-    if asked("virtual-pmu") || (virtual_pmu::is_present(root) && reach != Reach::Group) {
-        let open = move || if inside { VirtualPmuSource::inside(root) } else { VirtualPmuSource::open(root) };
-        list.push(Candidate::new("virtual-pmu", latencies.with(Signal::TierStalls), open));
+    // Only the lab's virtual machine has one; elsewhere its absence is not reported.
+    if asked("virtual-pmu") || virtual_pmu::is_present(root) {
+        list.push(match reach {
+            Reach::Group => {
+                Candidate::new("virtual-pmu", samples_of_latency, move || SharedVirtualPmu::open(root))
+            }
+            _ => Candidate::new("virtual-pmu", latencies.with(Signal::TierStalls), move || match inside {
+                true => VirtualPmuSource::inside(root),
+                false => VirtualPmuSource::open(root),
+            }),
+        });
     }
     let with_latency = needs.has(Signal::SampleLatency);
     list.push(Candidate::new("pmu", latencies, move || PmuSource::detect(with_latency, tiers)));
