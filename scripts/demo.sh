@@ -34,7 +34,7 @@ replay() {
     echo
     echo "== $1 on a server with CXL memory, for ten minutes: DRAM for a fifth of its memory (1:4)"
     "$isotherm" simulate "$folder/$1.trace" --fast 1:4 --for 10min \
-        --policy first-touch,hybridtier,pact,belady,all-fast,all-slow --report "$folder/$1.html"
+        --policy first-touch,isotherm,hybridtier,pact,belady,all-fast,all-slow --report "$folder/$1.html"
 }
 
 awk 'BEGIN { for (x = i = 1; i <= 400000; i++) { x = (x * 69069 + 12345) % 4294967296; printf "%010.0f customer %d\n", x, i } }' \

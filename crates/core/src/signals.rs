@@ -128,7 +128,7 @@ pub struct Sampling {
     /// Deliver after this much time, whatever the samples.
     pub tick: crate::Nanos,
     /// The program's time that samples may take in a second, for sources that count no misses and so have no
-    /// period; `None` leaves it to them.
+    /// period: they take no more than this and than the user allows. `None` leaves it to the latter.
     pub budget: Option<crate::Nanos>,
 }
 
@@ -165,6 +165,11 @@ impl Sampling {
     #[must_use]
     pub const fn within(self, budget: crate::Nanos) -> Self {
         Self { budget: Some(budget), ..self }
+    }
+
+    /// Returns the budget as a share of the program's time.
+    pub fn share(&self) -> Option<f64> {
+        self.budget.map(|budget| budget.0 as f64 / crate::Nanos::SECOND.0 as f64)
     }
 }
 

@@ -253,7 +253,7 @@ macro_rules! entry {
 }
 
 /// The policy that a live run has if the user names none.
-pub const DEFAULT: &str = "hybridtier";
+pub const DEFAULT: &str = "isotherm";
 /// The policy without tiering, against which others are compared.
 pub const BASELINE: &str = "first-touch";
 

@@ -2,7 +2,7 @@
 
 mod support;
 
-use isotherm_core::live_result::{CounterOrigin, Intervals, LiveResult, Missing};
+use isotherm_core::live_result::{CounterOrigin, Intervals, LiveResult, Missing, Traffic};
 use isotherm_core::{Bytes, Nanos};
 use isotherm_report::{Advice, MAX_HTML_BYTES, live_html, live_json, live_text};
 use serde_json::Value;
@@ -54,17 +54,25 @@ fn a_policy_that_keeps_books_says_what_it_cost_and_saved_and_how_sure_that_is() 
     let gauges = |saved, error| {
         vec![("spent-percent", 0.42), ("saved-percent", saved), ("saved-error-percent", error)]
     };
-    let mut told = |saved, error| {
+    let mut told = |saved, error, shadow| {
+        kept.summary.shadow = shadow;
         // The last moment is the summary's, which no policy fills.
         kept.summary.timeline[moments - 1].gauges.clear();
         kept.summary.timeline[moments - 2].gauges = gauges(saved, error);
         live_text(&kept).replace('\n', " ")
     };
-    let text = told(12.1, 0.4);
-    assert!(text.contains("moving took 0.42 % of the program's time."), "{text}");
+    let text = told(12.1, 0.4, false);
+    assert!(text.contains("Sampling, deciding and moving took 0.42 % of the program's time."), "{text}");
     assert!(text.contains("the moves saved 12.10 % of it, +-0.80 points"), "{text}");
-    assert!(told(-1.0, 0.4).contains("the moves lost 1.00 % of it"));
-    assert!(told(0.0, 0.0).contains("No sample has shown yet"));
+    assert!(told(-1.0, 0.4, false).contains("the moves lost 1.00 % of it"));
+    assert!(told(0.0, 0.0, false).contains("No sample has shown yet"));
+    let text = told(12.1, 0.4, true);
+    assert!(text.contains("Sampling and deciding took 0.42 % of the program's time."), "{text}");
+    assert!(text.contains("the moves would have saved 12.10 % of it"), "{text}");
+    assert!(told(-1.0, 0.4, true).contains("the moves would have lost 1.00 % of it"));
+    kept.summary.traffic = Traffic::default();
+    kept.summary.timeline[moments - 2].gauges = gauges(0.0, 0.0);
+    assert!(live_text(&kept).replace('\n', " ").contains("Without moves nothing is saved."));
 }
 
 #[test]

@@ -8,7 +8,7 @@ use isotherm_core::{Bytes, Nanos};
 use isotherm_lab::job::Start;
 use isotherm_live::host::FastLimit;
 
-use super::common::{NameArgs, PageSizeArg};
+use super::common::{DEFAULT_POLICY, NameArgs, PageSizeArg};
 
 #[derive(Debug, Args)]
 pub(crate) struct LabArgs {
@@ -106,7 +106,7 @@ pub(crate) struct GuestArgs {
 #[derive(Debug, Args)]
 pub(crate) struct LabRunArgs {
     /// The policy, by `isotherm run` in the guest: a name, or the library of your own policy
-    /// (path/to/lib.so) [default: hybridtier]
+    /// (path/to/lib.so) [default: isotherm]
     #[arg(short, long, value_name = "NAME|FILE")]
     pub(crate) policy: Option<String>,
     /// The kernel's tiering instead of a policy: none, demotion, numab or damon; append -lru for the
@@ -127,6 +127,7 @@ pub(crate) struct LabRunArgs {
 pub(crate) struct LabCompareArgs {
     /// Policies, separated by commas: names, or libraries of your own policies (path/to/lib.so)
     #[arg(short, long, visible_alias = "policy", value_name = "LIST", value_delimiter = ',')]
+    #[arg(default_value = DEFAULT_POLICY)]
     pub(crate) policies: Vec<String>,
     /// Kernel tierings, separated by commas
     #[arg(short, long, value_name = "LIST", value_delimiter = ',', default_value = "none,numab,damon")]

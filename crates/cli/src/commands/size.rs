@@ -11,8 +11,8 @@ use crate::failure::Failure;
 use crate::{fingerprint, output, policies, progress, settings};
 
 /// Policies without `--policy`: one of each kind that an operator can use, and the bounds.
-const DEFAULT: [&str; 8] =
-    ["first-touch", "lru", "tpp", "memtis", "freqtier", "hybridtier", "oracle", "belady"];
+const DEFAULT: [&str; 9] =
+    ["first-touch", "isotherm", "lru", "tpp", "memtis", "freqtier", "hybridtier", "oracle", "belady"];
 
 /// The run's length without `--for` and `--rounds`.
 const LENGTH: Length = Length::Time(Nanos(600 * Nanos::SECOND.0));

@@ -12,6 +12,9 @@ use serde_json::Value;
 
 use crate::support::{Folder, RunStats, command, hint_faults_work, isotherm, plain, read, shadow};
 
+/// Samples much, unlike the default.
+const EAGER: [&str; 4] = ["--policy", "hybridtier", "--overhead", "10%"];
+
 /// Returns the program that tests tier.
 fn target() -> String {
     let binary = PathBuf::from(env!("CARGO_BIN_EXE_isotherm"));
@@ -55,6 +58,30 @@ fn commands_that_cannot_run_end_as_in_a_shell_and_bad_requests_with_2() {
     assert!(run(&["--source", "magic", "--", "true"]).refused(2).contains("hint-faults"));
     assert!(run(&["--tiers", "0,99", "--", "true"]).refused(2).contains("99"));
     assert_eq!(isotherm(&["attach", "4000000"]).code, Some(1));
+}
+
+/// The default policy takes less than the user allows, and says what that was.
+#[test]
+fn the_default_keeps_books_and_its_own_budget() {
+    if !hint_faults_work() {
+        return;
+    }
+    let (folder, target) = (Folder::new(), target());
+    let summary = folder.at("summary.json");
+    let options = ["run", "--shadow", "--overhead", "10%", "--fast", "12%", "--summary", &summary, "--"];
+    let program = [&target, "planted", "--size", "32M", "--hot", "10%", "--share", "90%", "--seconds", "10"];
+    let ran = isotherm(&[&options[..], &program].concat());
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    let said = ran.err.replace('\n', " ");
+    assert!(
+        said.contains("Sampling and deciding took ") && said.contains(" of the program's time."),
+        "{said}"
+    );
+    let result = read(&summary);
+    assert_eq!(result["policy"], "isotherm");
+    let lost = result["sources"][0]["program_ns"].as_f64().expect("a number");
+    let share = lost / result["duration_ns"].as_f64().expect("a number");
+    assert!(share < 0.005, "{:.2} % were lost to sampling", 100.0 * share);
 }
 
 /// Every policy runs in shadow mode or is refused in one line before the program starts.
@@ -163,7 +190,7 @@ fn a_planted_hot_set_is_found() {
             "--report",
             &report,
         ];
-        shadow(&summary, &["--overhead", "10%", "--fast", "12%"], &program).ok();
+        shadow(&summary, &[&EAGER[..], &["--fast", "12%"]].concat(), &program).ok();
         let result = read(&summary);
         let samples = result["samples"].as_u64().expect("a number");
         let (start, hot) = planted(&report);
@@ -232,7 +259,8 @@ fn a_hit_ratio_has_bounds_that_contain_the_programs_own_counts_or_is_not_told() 
     for seconds in ["20", "40", "80"] {
         let _ = std::fs::remove_file(&report);
         let server = [&target, "server", "--size", "32M", "--seconds", seconds, "--counts", &counted];
-        let mut run = command(&["run", "--shadow", "--fast", "16M", "--overhead", "5%"]);
+        let options = ["--policy", "hybridtier", "--fast", "16M", "--overhead", "5%"];
+        let mut run = command(&[&["run", "--shadow"], &options[..]].concat());
         run.args(["--control", &control, "--summary", &summary, "--"])
             .args(server)
             .args(["--report", &report]);
@@ -282,7 +310,7 @@ fn the_hot_sets_of_two_programs_are_found_side_by_side() {
         };
         // They end together: the summary omits memory that was freed before the end.
         let script = format!("{}; {}; sleep {seconds}; kill -KILL 0", start(1), start(2));
-        let options = ["--overhead", "10%", "--fast", "12%"];
+        let options = [&EAGER[..], &["--fast", "12%"]].concat();
         let ran = shadow(&summary, &options, &["setsid", "--wait", "sh", "-c", &script]);
         assert_eq!(ran.code, Some(128 + 9), "{}", ran.err);
         let result = read(&summary);
@@ -309,7 +337,8 @@ fn memory_that_hint_faults_leave_out_is_in_the_summary() {
     let folder = Folder::new();
     let (summary, page, program) =
         (folder.at("summary.json"), folder.at("page.html"), folder.compile("shared"));
-    let run = ["run", "--shadow", "--source", "hint-faults", "--overhead", "10%", "--summary", &summary];
+    let run = ["run", "--shadow", "--source", "hint-faults", "--summary", &summary];
+    let run = [&run[..], &EAGER].concat();
     for seconds in ["3", "15", "30"] {
         let ran = isotherm(&[&run[..], &["--report", &page, "--", &program, seconds]].concat());
         assert_eq!(ran.code, Some(0), "{}", ran.err);
@@ -572,7 +601,7 @@ fn huge_pages_are_tracked_whole() {
     let (folder, target) = (Folder::new(), target());
     let summary = folder.at("summary.json");
     let program = [&target, "planted", "--size", "64M", "--pages", "huge", "--seconds", "6"];
-    shadow(&summary, &["--page-size", "huge", "--overhead", "10%", "--fast", "25%"], &program).ok();
+    shadow(&summary, &[&EAGER[..], &["--page-size", "huge", "--fast", "25%"]].concat(), &program).ok();
     let result = read(&summary);
     assert_eq!(result["page_size"], "huge");
     assert!(result["footprint_bytes"].as_u64() >= Some(64 << 20), "{}", result["footprint_bytes"]);

@@ -10,6 +10,8 @@ use crate::process::Pid;
 #[derive(Debug)]
 pub(super) struct Schedule {
     pace: Pace,
+    /// Bound of both budgets that a policy sets.
+    most: f64,
     due: HashMap<Pid, Nanos>,
     /// Time before which no scan begins.
     rest: Nanos,
@@ -19,7 +21,13 @@ impl Schedule {
     pub(super) fn new(pace: Pace) -> Self {
         let positive = |share: f64| if share > 0.0 { share } else { 1e-6 };
         let (budget, program_budget) = (positive(pace.budget).min(1.0), positive(pace.program_budget));
-        Self { pace: Pace { budget, program_budget, ..pace }, due: HashMap::new(), rest: Nanos(0) }
+        let pace = Pace { budget, program_budget, ..pace };
+        Self { pace, most: f64::INFINITY, due: HashMap::new(), rest: Nanos(0) }
+    }
+
+    /// Limits both budgets to this share; `None` ends that.
+    pub(super) fn limit(&mut self, share: Option<f64>) {
+        self.most = share.map_or(f64::INFINITY, |share| share.max(1e-6));
     }
 
     pub(super) fn add(&mut self, process: Pid, now: Nanos) {
@@ -45,8 +53,9 @@ impl Schedule {
         (cost, program): (Nanos, Nanos),
         intervals: u64,
     ) {
-        let after =
-            |time: Nanos, share: f64| Nanos(began.0.saturating_add((time.0 as f64 / share).ceil() as u64));
+        let after = |time: Nanos, share: f64| {
+            Nanos(began.0.saturating_add((time.0 as f64 / share.min(self.most)).ceil() as u64))
+        };
         self.rest = after(cost, self.pace.budget);
         if let Some(due) = self.due.get_mut(&process) {
             let interval = Nanos(self.pace.interval.0 * intervals);
@@ -69,10 +78,14 @@ mod tests {
             processes in 1u32..6,
             percent in 1u64..100,
             program_percent in 1u64..200,
+            limit in 1u64..200,
             interval in 0u64..50_000_000,
         ) {
-            let (budget, program_budget) = (percent as f64 / 100.0, program_percent as f64 / 100.0);
+            let [budget, program_budget, limit] =
+                [percent, program_percent, limit].map(|percent| percent as f64 / 100.0);
             let mut schedule = Schedule::new(Pace { interval: Nanos(interval), budget, program_budget });
+            schedule.limit(Some(limit));
+            let (budget, program_budget) = (budget.min(limit), program_budget.min(limit));
             let start = Nanos(1_000);
             for process in 0..processes {
                 schedule.add(Pid(process), start);

@@ -118,9 +118,7 @@ impl Connection {
     pub(super) const MEMORY: u64 = size_of::<Shared>() as u64;
 
     fn configure(&self, options: &HintFaultOptions) {
-        let millionths = |part: f64| (part * 1e6) as u64;
-        self.shared.program_budget.store(millionths(options.program_budget), Relaxed);
-        self.shared.agent_budget.store(millionths(options.agent_budget), Relaxed);
+        self.set_budgets(options);
         self.shared.window.store(u64::from(options.window), Relaxed);
         let bound = u64::try_from(options.armed_bound.as_nanos()).unwrap_or(u64::MAX);
         self.shared.armed_bound.store(bound, Relaxed);
@@ -132,8 +130,16 @@ impl Connection {
         nudge(self.socket.as_raw_fd());
     }
 
-    pub(super) fn set_rate(&self, rate: u64) {
+    fn set_budgets(&self, options: &HintFaultOptions) {
+        let millionths = |part: f64| (part * 1e6) as u64;
+        self.shared.program_budget.store(millionths(options.program_budget), Relaxed);
+        self.shared.agent_budget.store(millionths(options.agent_budget), Relaxed);
+    }
+
+    /// Sets faults per second, and budgets.
+    pub(super) fn set_pace(&self, rate: u64, options: &HintFaultOptions) {
         self.shared.rate.store(rate, Relaxed);
+        self.set_budgets(options);
         nudge(self.socket.as_raw_fd());
     }
 

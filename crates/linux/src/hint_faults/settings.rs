@@ -44,6 +44,16 @@ impl HintFaultOptions {
         }
     }
 
+    /// Returns these options with at most `overhead`.
+    pub(super) fn within(self, overhead: f64) -> Self {
+        let most = Self::of(overhead);
+        Self {
+            program_budget: self.program_budget.min(most.program_budget),
+            agent_budget: self.agent_budget.min(most.agent_budget),
+            ..self
+        }
+    }
+
     /// Returns the most samples per second that cost the program `overhead`.
     pub fn fastest(overhead: f64) -> u64 {
         (overhead * 1e9 / FAULT_NANOS).max(1.0) as u64

@@ -61,6 +61,8 @@ const SOCKET: &str = "socket";
 pub struct HintFaultSource {
     drains: u32,
     options: HintFaultOptions,
+    /// The same within the policy's budget.
+    allowed: HintFaultOptions,
     listener: UnixListener,
     folder: Folder,
     pending: Vec<Pending>,
@@ -94,6 +96,7 @@ impl HintFaultSource {
         Ok(Self {
             drains: 0,
             options,
+            allowed: options,
             listener,
             folder,
             pending: Vec::new(),
@@ -170,7 +173,7 @@ impl HintFaultSource {
 
     /// Records a process's agent; after an exec, its new one.
     fn adopt(&mut self, process: Pid, connection: Connection) {
-        connection.set_rate(self.rate);
+        connection.set_pace(self.rate, &self.allowed);
         if self.wanted.contains_key(&process) {
             connection.want();
         }
@@ -211,16 +214,18 @@ impl AccessSource for HintFaultSource {
     /// [`SamplingRate::Frequency`] limits the faults per second of each process; [`SamplingRate::Period`]
     /// does not apply to faults: the policy's budget bounds them, and the options' do.
     fn request(&mut self, sampling: &Sampling) -> Result<(), LinuxError> {
+        let before = (self.rate, self.allowed);
         self.rate = match sampling.rate {
             SamplingRate::Off => 0,
-            SamplingRate::Period(_) => sampling.budget.map_or(UNBOUNDED, |budget| {
-                HintFaultOptions::fastest(budget.0 as f64 / Nanos::SECOND.0 as f64)
-            }),
+            SamplingRate::Period(_) => UNBOUNDED,
             SamplingRate::Frequency(rate) => rate,
         };
+        self.allowed = sampling.share().map_or(self.options, |share| self.options.within(share));
         self.stores = sampling.stores;
-        for connection in self.connections.values() {
-            connection.set_rate(self.rate);
+        if before != (self.rate, self.allowed) {
+            for connection in self.connections.values() {
+                connection.set_pace(self.rate, &self.allowed);
+            }
         }
         Ok(())
     }

@@ -72,31 +72,48 @@ pub(crate) fn missing(missing: &Missing) -> Option<String> {
     ))
 }
 
-/// Returns the policy's account of its costs and savings in two sentences; `None` if it keeps none.
+/// Returns the policy's account of its costs and savings in two sentences; `None` if it keeps none, or saw no
+/// memory.
 pub(super) fn books(result: &LiveResult) -> Option<String> {
+    if result.summary.footprint_bytes.0 == 0 {
+        return None;
+    }
     let kept = result.summary.timeline.iter().rev().find(|moment| !moment.gauges.is_empty())?;
     let gauge = |name| kept.gauges.iter().find(|gauge| gauge.0 == name).map(|gauge| gauge.1);
     let [spent, saved, error] = ["spent-percent", "saved-percent", "saved-error-percent"].map(gauge);
     let (spent, saved, error) = (spent?, saved?, error?);
-    let cost = format!("Sampling, deciding and moving took {spent:.2} % of the program's time.");
-    let saving = if error == 0.0 {
-        "No sample has shown yet what the moves saved.".into()
+    let shadow = result.summary.shadow;
+    let work = if shadow { "Sampling and deciding" } else { "Sampling, deciding and moving" };
+    let saving = if moved(result) == 0 {
+        "Without moves nothing is saved.".into()
+    } else if error == 0.0 {
+        "No sample has shown yet what the moves are worth.".into()
     } else {
+        let verb = match (saved < 0.0, shadow) {
+            (false, false) => "saved",
+            (false, true) => "would have saved",
+            (true, false) => "lost",
+            (true, true) => "would have lost",
+        };
         // Two standard errors.
-        let verb = if saved < 0.0 { "lost" } else { "saved" };
         format!(
             "Samples of moved pages show that the moves {verb} {:.2} % of it, +-{:.2} points (19 in 20).",
             saved.abs(),
             2.0 * error
         )
     };
-    Some(format!("{cost} {saving}"))
+    Some(format!("{work} took {spent:.2} % of the program's time. {saving}"))
+}
+
+/// Returns the pages that were moved, or would have been.
+fn moved(result: &LiveResult) -> u64 {
+    let traffic = &result.summary.traffic;
+    traffic.promotions + traffic.demotions + traffic.reclaimed
 }
 
 /// Begins the sentence: the pages that the policy moved, or would have moved.
 fn deeds(result: &LiveResult) -> String {
-    let traffic = &result.summary.traffic;
-    let pages = match traffic.promotions + traffic.demotions + traffic.reclaimed {
+    let pages = match moved(result) {
         0 => "no page".into(),
         pages => counted(pages, "page", "pages"),
     };

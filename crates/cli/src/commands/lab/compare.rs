@@ -52,7 +52,8 @@ fn tierings(args: &LabCompareArgs) -> Result<Vec<(String, PolicyRun)>, Failure> 
         let kernel: KernelTiering = name.parse().map_err(|error: LabError| Failure::usage(error))?;
         all.push((kernel.to_string(), PolicyRun::Kernel(kernel)));
     }
-    let entries = args.policies.iter().map(|name| policies::find(name)).collect::<Result<Vec<_>, _>>()?;
+    let named = args.policies.iter().filter(|name| !name.is_empty());
+    let entries = named.map(|name| policies::find(name)).collect::<Result<Vec<_>, _>>()?;
     for entry in &entries {
         all.push((entry.name.into(), engine(&args.guest, entry)?));
     }

@@ -168,7 +168,9 @@ impl<S: Scanner> AccessSource for BitSource<S> {
     }
 
     fn request(&mut self, sampling: &Sampling) -> Result<(), LinuxError> {
-        self.shared.lock().sampler.rate = sampling.rate;
+        let mut state = self.shared.lock();
+        state.sampler.rate = sampling.rate;
+        state.schedule.limit(sampling.share());
         Ok(())
     }
 

@@ -145,6 +145,11 @@ impl Feed {
         self.sampling.map_or((1, Nanos::SECOND), |sampling| (sampling.batch.max(1), sampling.tick))
     }
 
+    /// Returns whether the policy has a budget of its own, beside the user's.
+    pub(crate) fn is_bounded(&self) -> bool {
+        self.sampling.is_some_and(|sampling| sampling.budget.is_some())
+    }
+
     pub(crate) fn clock(&self) -> Option<Nanos> {
         self.sources.iter().find_map(|source| source.clock())
     }

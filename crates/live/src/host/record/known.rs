@@ -108,7 +108,8 @@ fn missing(
     let samples = recorder.tally.samples;
     let per_page = samples as f64 / memory.most.0.max(1) as f64;
     let more = hits.map(|hits| (half(hits) / WANTED).powi(2));
-    let budgeted = feed.sources.iter().any(|source| source.offers().has(Signal::HintFaults));
+    let faults = feed.sources.iter().any(|source| source.offers().has(Signal::HintFaults));
+    let budgeted = faults && !feed.is_bounded();
     let sees_all = |source: &str| ["pmu", "virtual-pmu"].contains(&source);
     Some(Missing {
         samples,

@@ -140,7 +140,7 @@ impl Recorder {
             process_names: self.names.clone(),
             hits_measured: feed.measured,
             counters: feed.origin,
-            cautions: cautions(self.tally.samples, memory.most.0),
+            cautions: cautions(self.tally.samples, memory.most.0, feed.is_bounded()),
             intervals: known.intervals(),
             duration_ns: now,
             processes: self.processes,
@@ -168,13 +168,15 @@ impl Recorder {
     }
 }
 
-/// Returns the figures that this number of samples of this number of pages in use does not support.
-fn cautions(samples: u64, pages: u64) -> Vec<String> {
+/// Returns the figures that so many samples of so many pages in use do not support; `bounded`: whether the
+/// policy has a budget of its own.
+fn cautions(samples: u64, pages: u64, bounded: bool) -> Vec<String> {
     let mut cautions = Vec::new();
     if samples > 0 && samples < SAMPLES_FOR_A_PAGE * pages {
+        let also = if bounded { "" } else { ", or raise --overhead" };
         cautions.push(format!(
             "{:.2} samples for each page in use: below {SAMPLES_FOR_A_PAGE}, hot pages are missed; run \
-             longer, or raise --overhead",
+             longer{also}",
             samples as f64 / pages as f64
         ));
     }
@@ -211,10 +213,10 @@ mod tests {
 
     #[test]
     fn too_few_samples_are_reported_with_the_bound_that_they_miss() {
-        assert!(cautions(0, 100).is_empty(), "a run without samples is reported elsewhere");
-        assert!(cautions(400, 200).is_empty());
-        let few = cautions(100, 1000);
+        assert!(cautions(0, 100, false).is_empty(), "a run without samples is reported elsewhere");
+        assert!(cautions(400, 200, false).is_empty());
+        let few = cautions(100, 1000, false);
         assert!(few[0].starts_with("0.10 samples for each page in use"), "{few:?}");
-        assert_eq!(cautions(1999, 1000).len(), 1);
+        assert_eq!(cautions(1999, 1000, true).len(), 1);
     }
 }
