@@ -1,5 +1,5 @@
-//! The daemon on a kernel with two tiers: a stable program keeps its hits beside one that uses all of twice as
-//! much memory alike.
+//! The daemon on a kernel with two tiers: a stable program keeps its hits beside one that uses twice as much
+//! memory, all of it alike.
 
 use std::path::Path;
 

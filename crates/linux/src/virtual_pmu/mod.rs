@@ -2,8 +2,8 @@
 //!
 //! `device.rs` finds it by its PCI id and maps its memory. `btf.rs` and `symbols.rs` find where this kernel
 //! keeps the current task, and `mailbox.rs` tells the plugin, so that it can name processes. `handle.rs`
-//! sends requests to the plugin; `source.rs` is the [`crate::source::AccessSource`] over it, and `shared.rs` one
-//! that several engines have parts of.
+//! sends requests to the plugin; `source.rs` is the [`crate::source::AccessSource`] over it, and `shared.rs`
+//! one of which several engines have parts.
 
 mod btf;
 mod device;

@@ -17,8 +17,8 @@ const MAX_KEPT: usize = 1 << 18;
 /// The open devices, by the root of their file system.
 static DEVICES: Mutex<BTreeMap<PathBuf, Weak<Mutex<Device>>>> = Mutex::new(BTreeMap::new());
 
-/// One engine's part of the virtual PMU: the samples of its processes. Counters are the whole machine's, and so
-/// nobody's here. The device samples as often as the most eager engine asks.
+/// One engine's part of the virtual PMU: the samples of its processes. The device counts the whole machine,
+/// so nobody has counters here, and it samples as often as the most eager engine asks.
 pub struct SharedVirtualPmu {
     device: Arc<Mutex<Device>>,
     user: u64,
