@@ -1,7 +1,7 @@
 //! The programs of a machine: who runs what in which cgroup, read from `/proc`.
 //!
 //! A look costs one short read unless something forked since the last one; then new processes are read. At
-//! every [`THOROUGH`]th look all are read again, since a process changes its cgroup, user or program without
+//! every eighth look all are read again, since a process changes its cgroup, user or program without
 //! a fork.
 
 use std::collections::BTreeMap;
