@@ -36,7 +36,7 @@ pub struct MachineStatus {
 pub struct GroupStatus {
     /// Its name.
     pub name: String,
-    /// `tiered`, `pinned`, `excluded`, or `run` for a run that has joined.
+    /// `tiered`, `pinned`, `excluded`, `run` for a run that has joined, or `alone` for one that has not.
     pub mode: String,
     /// The policy's name.
     pub policy: String,
@@ -98,6 +98,34 @@ pub struct ProgramStatus {
     pub accesses: u64,
     /// Why its memory is not tiered, if it is not.
     pub refused: Option<String>,
+}
+
+/// Memory of a program by address: adjacent parts of 2 MiB that hold some, from the first page to the last.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct MappingStatus {
+    /// Number of the process.
+    pub pid: u32,
+    /// First address.
+    pub start: u64,
+    /// Length in bytes.
+    pub bytes: Bytes,
+    /// Memory on each tier, fastest first.
+    pub resident_bytes: Vec<Bytes>,
+    /// Equal parts in order of address: sampled accesses, of which old ones count for less, and the
+    /// percentage of the part's memory that is fast.
+    pub cells: Vec<(u64, u8)>,
+}
+
+impl MappingStatus {
+    /// Most of them in one answer: those with the most memory.
+    pub const MAX: usize = 64;
+    /// Most cells of one.
+    pub const MAX_CELLS: usize = 64;
+
+    /// Returns the sampled accesses.
+    pub fn accesses(&self) -> u64 {
+        self.cells.iter().map(|cell| cell.0).sum()
+    }
 }
 
 impl GroupStatus {

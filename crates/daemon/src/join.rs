@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use isotherm_core::machine_status::GroupStatus;
-use isotherm_core::{Bytes, Nanos};
+use isotherm_core::Bytes;
 use isotherm_linux::process::lock::engines;
 use isotherm_linux::process::{Pid, ProcRoot};
 use isotherm_live::host::{HostReport, Share};
@@ -120,21 +120,8 @@ fn described(report: &HostReport, policy: &str) -> GuestClaim {
         mapped: report.tiers.iter().map(|tier| tier.resident).sum(),
         curve: kept.map(|(_, &point)| point).collect(),
         slow: latency(report.tiers.len().saturating_sub(1)) / latency(0),
-        group: GroupStatus {
-            policy: policy.to_owned(),
-            resident_bytes: report.tiers.iter().map(|tier| tier.resident).collect(),
-            hits: report.tiers.iter().map(|tier| tier.hits).collect(),
-            hit_ratio: report.hit_ratio.map(|known| known.value),
-            traffic: report.traffic,
-            samples: report.samples,
-            lost: report.lost,
-            running_ns: report.running,
-            observing_ns: report.observing,
-            engine_ns: report.engine,
-            saved_ns: Nanos(0),
-            engine_bytes: report.memory,
-            ..GroupStatus::default()
-        },
+        // A line has no room for the programs.
+        group: GroupStatus { programs: Vec::new(), warnings: Vec::new(), ..report.group(policy) },
     }
 }
 

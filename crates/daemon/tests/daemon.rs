@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
-use isotherm_core::machine_status::{GroupStatus, MachineStatus};
+use isotherm_core::machine_status::{GroupStatus, MachineStatus, MappingStatus};
 use isotherm_core::{Bytes, Nanos};
 use isotherm_daemon::daemon::{Client, Daemon, GuestClaim, Paths};
 use isotherm_linux::process::{Pid, ProcRoot, ProcessStat};
@@ -60,6 +60,21 @@ fn until<T>(what: &str, mut find: impl FnMut() -> Option<T>) -> T {
 fn status(socket: &Path) -> Option<MachineStatus> {
     let text = Client::connect(socket).ok()?.ask("status").ok()?;
     Some(serde_json::from_str(&text).expect("a status"))
+}
+
+/// Returns the page at an address as a browser has drawn it after some seconds.
+fn browse(address: &str) -> String {
+    let folder = tempfile::tempdir().expect("a folder");
+    let browser = std::env::var("ISOTHERM_CHROMIUM").unwrap_or_else(|_| "chromium".into());
+    let quiet =
+        ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"];
+    let output = Command::new(&browser)
+        .args(quiet)
+        .arg(format!("--user-data-dir={}", folder.path().display()))
+        .args(["--virtual-time-budget=4000", "--dump-dom", address])
+        .output()
+        .unwrap_or_else(|error| panic!("{browser}: {error}; run `make setup`, it installs Chromium"));
+    String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
 fn group<'a>(status: &'a MachineStatus, name: &str) -> &'a GroupStatus {
@@ -139,13 +154,32 @@ fn a_daemon_shares_memory_reloads_and_leaves_programs_as_they_were() {
         (answer != "fast 0").then_some(())
     });
 
-    // Metrics are served.
-    let mut stream = TcpStream::connect(free).expect("it listens");
-    stream.write_all(b"GET /metrics HTTP/1.0\r\n\r\n").expect("sent");
-    let mut page = String::new();
-    stream.read_to_string(&mut page).expect("an answer");
+    // Metrics are served, but not under another machine's name.
+    let get = |host: &str| {
+        let mut stream = TcpStream::connect(free).expect("it listens");
+        stream.write_all(format!("GET /metrics HTTP/1.0\r\n{host}\r\n").as_bytes()).expect("sent");
+        let mut page = String::new();
+        stream.read_to_string(&mut page).expect("an answer");
+        page
+    };
+    let page = get("");
     assert!(page.starts_with("HTTP/1.0 200") && page.contains("openmetrics-text"), "{page}");
     assert!(page.contains("isotherm_programs{group=\"busy\"} 1.0"), "{page}");
+    assert!(get("Host: rebound.example\r\n").starts_with("HTTP/1.0 403"));
+    assert!(get("Host: localhost:9467\r\n").starts_with("HTTP/1.0 200"));
+
+    // So is the memory by address, once somebody has asked, and the page, which draws in a browser.
+    until("the memory by address is known", || {
+        let text = Client::connect(&paths.socket).ok()?.ask("mappings busy").expect("a group");
+        let known: Vec<MappingStatus> = serde_json::from_str(&text).expect("mappings");
+        let program = programs[1].0.id();
+        known.iter().any(|one| one.pid == program && !one.cells.is_empty()).then_some(())
+    });
+    Client::connect(&paths.socket).expect("it listens").ask("mappings none").expect_err("no such group");
+    let page = browse(&format!("http://{free}/"));
+    for part in ["busy</option>", ">quiet</td>", ">first-touch</td>", "data-drawn=\"true\"", &name(&quiet)] {
+        assert!(page.contains(part), "{part} is not in {page:.4000}");
+    }
 
     // A million bytes without a line's end are refused, and others are still answered.
     let mut rude = UnixStream::connect(&paths.socket).expect("it listens");

@@ -6,12 +6,18 @@
 //! | line | effect |
 //! |---|---|
 //! | `status` | prints the policy, its gauges, and the tiers |
+//! | `status json` | prints the state as a [`MachineStatus`] with one group, on one line |
+//! | `mappings` | prints the memory by address as [`MappingStatus`], on one line |
+//! | `limit SIZE` | sets the most fast memory, unless a daemon does |
 //! | `fast` | lists the memory on the fast tier: process, start and end of each range |
 //! | `parameters` | prints the policy's parameters in force |
 //! | `set KEY=VALUE` | rebuilds the policy with this parameter changed, and teaches it with the last samples |
 //! | `policy NAME [KEY=VALUE ...]` | replaces the policy |
 //! | `pause` | samples and moves nothing until `resume` |
 //! | `resume` | continues with everything that the policy has learned |
+//!
+//! [`MachineStatus`]: isotherm_core::machine_status::MachineStatus
+//! [`MappingStatus`]: isotherm_core::machine_status::MappingStatus
 //!
 //! The engine polls the socket after each of its steps, and never waits for a client. Clients of other users
 //! than the engine's and root are turned away.

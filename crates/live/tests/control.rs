@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use isotherm_core::machine_status::{MachineStatus, MappingStatus};
 use isotherm_core::parameters::Scale;
 use isotherm_core::{
     Bytes, MoveStatus, Nanos, Operation, PageSize, Sampling, SamplingRate, Signal, Signals, TierId,
@@ -135,6 +136,7 @@ fn converse(path: &Path) -> Vec<String> {
         status = ask(&mut stream, "status");
     }
     answers.push(status);
+    answers.extend(["limit 64K", "status json", "mappings"].map(|line| ask(&mut stream, line)));
     answers
 }
 
@@ -217,6 +219,15 @@ fn a_running_engine_is_read_changed_and_its_policy_replaced() {
     for line in [11, 12] {
         assert!(answers[line].starts_with("ok\npolicy = tpp\nstate = running\n"), "{}", answers[line]);
     }
+    assert_eq!(answers[13], "ok\n\n");
+    let json = |answer: &str| answer.strip_prefix("ok\n").expect("an answer").trim().to_owned();
+    let status: MachineStatus = serde_json::from_str(&json(&answers[14])).expect("a status");
+    assert_eq!((status.fast_bytes, &*status.groups[0].policy), (Bytes(64 << 10), "tpp"));
+    assert_eq!(status.groups[0].programs[0].pid, 7);
+    let mappings: Vec<MappingStatus> = serde_json::from_str(&json(&answers[15])).expect("mappings");
+    let [one] = &mappings[..] else { panic!("one mapping: {mappings:?}") };
+    assert_eq!((one.pid, one.start, one.bytes), (7, 0x7f00_0000_0000, Bytes(100 * 4096)));
+    assert_eq!((one.cells.len(), one.resident_bytes.iter().copied().sum()), (64, Bytes(100 * 4096)));
     // The requests: the policy, the changed parameter, pause, resume; TPP takes no samples.
     let asked = watched.lock().expect("one at a time").clone();
     let mut turns = asked.clone();

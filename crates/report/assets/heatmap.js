@@ -1,5 +1,6 @@
 "use strict";
-// Accesses by time and address: cells on a canvas of one pixel each, axes and names around it in SVG.
+// Accesses by time and address: cells on a canvas of one pixel each, axes and names around it in SVG. Time is
+// counted in misses, or in seconds where the map has `seconds`: those of its first and last column.
 
 function ramp(name) {
   const list = getComputedStyle(document.documentElement).getPropertyValue(name).split(",");
@@ -75,6 +76,17 @@ function shortName(name, room) {
   return `${short}…`;
 }
 
+// Returns the name of what is counted.
+function counted(map) {
+  return map.seconds ? "sampled accesses" : "misses";
+}
+
+// Returns the time at a share of the map's width.
+function minutesAt(map, share) {
+  const [from, to] = map.seconds;
+  return ((from + share * (to - from)) / 60).toFixed(1);
+}
+
 function heatAxes(map, total, box) {
   const parts = [text(2, 12, "offset in memory", { class: "title" })];
   const y = (row) => box.bottom - (row / map.rows) * (box.bottom - box.top);
@@ -88,11 +100,12 @@ function heatAxes(map, total, box) {
   for (let tick = 0; tick <= steps; tick += 1) {
     const x = box.left + (tick / steps) * (box.right - box.left);
     const anchor = tick === 0 ? "start" : tick === steps ? "end" : "middle";
-    const label = percent(tick / steps, 0);
+    const label = map.seconds ? minutesAt(map, tick / steps) : percent(tick / steps, 0);
     parts.push(text(x, box.bottom + 17, label, { "text-anchor": anchor }));
-    if (total) parts.push(text(x, box.bottom + 31, compact.format((total * tick) / steps), { "text-anchor": anchor }));
+    if (total && !map.seconds) parts.push(text(x, box.bottom + 31, compact.format((total * tick) / steps), { "text-anchor": anchor }));
   }
-  const title = total ? "misses replayed: share, count" : "misses replayed, in the last round";
+  const replayed = total ? "misses replayed: share, count" : "misses replayed, in the last round";
+  const title = map.seconds ? "time before now (min)" : replayed;
   parts.push(text((box.left + box.right) / 2, box.bottom + 48, title, { "text-anchor": "middle", class: "title" }));
   if (box.wide) parts.push(objectNames(map, y, box));
   return parts.join("");
@@ -103,7 +116,7 @@ function objectNames(map, y, box) {
   const { named, all } = objectsOf(map, box.bottom - box.top);
   if (!named.length) return "";
   const places = spread(named.map((one) => y((one.from + one.to) / 2)), 15, box.top + 6, box.bottom - 4);
-  return [text(box.right + 30, 12, "holds, share of misses", { class: "title" })]
+  return [text(box.right + 30, 12, `holds, share of ${map.seconds ? "accesses" : "misses"}`, { class: "title" })]
     .concat(
       named.map((one, index) => {
         const [low, high] = [y(one.from), y(one.to)];
@@ -120,11 +133,11 @@ function objectNames(map, y, box) {
     .join("");
 }
 
-function heatLegend(figure, maximum, fast) {
+function heatLegend(figure, map, maximum, fast) {
   const scale = (name, label) => `<li>${label} <i class="ramp ${name}"></i></li>`;
   const list = element("ul", { className: "key" });
   list.innerHTML =
-    `<li>misses in a cell, logarithmic: 1 to ${compact.format(maximum)}</li>` +
+    `<li>${counted(map)} in a cell, logarithmic: 1 to ${compact.format(maximum)}</li>` +
     scale("hot", fast ? "fast" : "") +
     (fast ? scale("cold", "slow") : "") +
     '<li><i class="ramp none"></i> none</li>';
@@ -147,7 +160,7 @@ function drawHeatmap(figure, map, total, fast) {
     const canvas = place.querySelector("canvas");
     canvas.style.cssText = `left:${box.left}px;top:${box.top}px;width:${box.right - box.left}px;height:${box.bottom - box.top}px`;
     const maximum = paintCells(canvas, map, fast);
-    heatLegend(figure, maximum, fast);
+    heatLegend(figure, map, maximum, fast);
     pointCells(place, map, fast, box);
     figure.dataset.points = map.counts.length;
     figure.dataset.drawn = "true";
@@ -171,11 +184,13 @@ function pointCells(place, map, fast, box) {
     const from = column * map.accesses_per_column;
     const holds = objects.find((one) => one.from <= row + 0.5 && row + 0.5 < one.to)?.name;
     tip.textContent = [
-      `${plain.format(map.counts[row * map.columns + column])} misses`,
+      `${plain.format(map.counts[row * map.columns + column])} ${counted(map)}`,
       ...(fast ? [`${percent(shareAt(map, fast, cells, row, column), 0)} of its memory fast`] : []),
       ...(holds ? [holds] : []),
       `${map.addresses[row] || "?"}, offset ${bytes(row * map.bytes_per_row)}, ${bytes(map.bytes_per_row)} high`,
-      `misses ${compact.format(from)} to ${compact.format(from + map.accesses_per_column)}`,
+      map.seconds
+        ? `${minutesAt(map, (column + 0.5) / map.columns)} min`
+        : `misses ${compact.format(from)} to ${compact.format(from + map.accesses_per_column)}`,
     ].join("\n");
     tip.style.left = `${Math.max(0, Math.min(x + 14, place.clientWidth - tip.offsetWidth))}px`;
     tip.style.top = `${Math.max(0, Math.min(y + 14, place.clientHeight - tip.offsetHeight))}px`;

@@ -5,7 +5,7 @@ mod support;
 use std::collections::BTreeMap;
 
 use isotherm_core::Nanos;
-use isotherm_report::{Pictured, Plan, gallery_html, html, live_html, size_html};
+use isotherm_report::{Pictured, Plan, gallery_html, html, live_html, machine_page, size_html};
 use isotherm_sim::Heatmap;
 use serde_json::Value;
 use support::browser::Shown;
@@ -70,8 +70,9 @@ fn comparison() -> String {
 }
 
 /// Returns every kind of page, each at its fullest.
-fn pages() -> [(&'static str, String); 7] {
+fn pages() -> [(&'static str, String); 8] {
     [
+        ("machine", machine_page()),
         ("simulation", html(&support::full_report())),
         ("long simulation", html(&support::long_report())),
         ("sizing", sizing()),
@@ -121,6 +122,76 @@ fn a_live_run_draws_with_its_pauses_and_says_what_is_missing() {
 
     let without = pictures_of(&live_html(&support::live::empty()));
     assert_eq!(without, ["empty"; 4]);
+}
+
+/// A made-up daemon, for the script of the live page to ask.
+const DAEMON: &str = include_str!("support/daemon.js");
+
+#[test]
+fn a_live_page_draws_what_its_daemon_tells_in_light_and_in_dark() {
+    let page = machine_page();
+    let script = format!(
+        "{DAEMON} second = 600; await look(); second = 601; await look(); {UNFOLD} {MISFITS} {CONTRAST}
+         const figures = [...document.querySelectorAll('figure')].map((one) => [one.id, one.dataset.drawn]);
+         const rows = (id) => [...byId(id).tBodies[0].rows].map((row) => row.textContent);
+         const first = {{ figures, misfits, found: found[0], groups: rows('groups'), programs: rows('programs'),
+           points: Number(byId('residency').dataset.points), answer: document.querySelector('.answer').textContent,
+           warnings: byId('warnings').textContent, images: document.images.length,
+           key: byId('heatmap').querySelector('ul.key').textContent, back: getComputedStyle(document.documentElement).backgroundColor,
+           axis: byId('heatmap').querySelector('svg').textContent }};
+         const choice = byId('group');
+         choice.value = 'batch';
+         choice.dispatchEvent(new Event('change'));
+         await new Promise((done) => setTimeout(done, 200));
+         first.best = document.querySelector('#groups .best').textContent;
+         first.errors = document.getElementById('errors').textContent;
+         return first;"
+    );
+    for (width, dark) in [(1280, false), (1280, true), (400, false)] {
+        let shown = Shown { dark, ..Shown::new(&page, width) };
+        let answer = shown.run(&script);
+        assert_eq!((&answer["errors"], &answer["misfits"]), (&"".into(), &Value::Array(vec![])), "{answer}");
+        let figures: Vec<[String; 2]> = serde_json::from_value(answer["figures"].clone()).expect("names");
+        let drawn =
+            ["residency", "hits", "moves", "books", "heatmap"].map(|id| [id.to_owned(), "true".into()]);
+        assert_eq!(figures, drawn);
+        assert!(
+            answer["points"].as_u64() > Some(2 * 600),
+            "the past of before the page was opened: {answer}"
+        );
+        let text = |name: &str| answer[name].as_str().unwrap_or_default().to_owned();
+        assert!(text("answer").contains("2 groups") && text("warnings").contains("database: accessed-bits"));
+        assert!(answer["groups"][0].as_str().is_some_and(|row| row.starts_with("databaseisotherm2")));
+        let hostile = answer["programs"][0].as_str().unwrap_or_default();
+        assert!(hostile.starts_with("<img") && answer["images"] == 0, "{hostile}");
+        assert!(
+            text("key").contains("sampled accesses in a cell") && text("axis").contains("before now (min)")
+        );
+        assert!(text("best").starts_with("batch"), "{answer}");
+        assert!(answer["found"][0].as_f64() >= Some(4.5), "{answer}");
+        assert_eq!(text("back"), if dark { "rgb(23, 26, 31)" } else { "rgb(255, 255, 255)" });
+    }
+}
+
+#[test]
+fn an_hour_of_a_live_page_takes_at_most_five_megabytes() {
+    let script = format!(
+        "{DAEMON} const draw = drawAll; drawAll = () => {{}};
+         second = 1; await look(); gc();
+         const before = performance.memory.usedJSHeapSize;
+         for (second = 2; second <= 7200; second += 1) await look();
+         second = 7200; draw(); gc();
+         const data = series();
+         return {{ heap: performance.memory.usedJSHeapSize - before, bytes: past.values.byteLength, kept: past.length,
+           span: -data.from, errors: document.getElementById('errors').textContent,
+           true: data.hits.filter((one) => one !== null).every((one) => Math.abs(one - 0.9) < 0.001) }};"
+    );
+    let answer = Shown::new(&machine_page(), 1280).run(&script);
+    assert_eq!((&answer["errors"], &answer["true"]), (&"".into(), &true.into()), "{answer}");
+    let number = |name: &str| answer[name].as_f64().expect("a number");
+    assert!(number("heap") < 5e6 && number("bytes") < 2e5 && number("kept") <= 1024.0, "{answer}");
+    assert!((3590.0..=3600.0).contains(&number("span")), "{answer}");
+    println!("after two hours, of which one is kept: {answer}");
 }
 
 fn pictures_of(page: &str) -> Vec<String> {

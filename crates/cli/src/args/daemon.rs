@@ -25,7 +25,7 @@ pub(crate) struct DaemonArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct TopArgs {
-    /// Unix socket of the daemon
+    /// Unix socket of the daemon, or of one run (its --control)
     #[arg(long, value_name = "SOCKET", default_value = SOCKET)]
     pub(crate) socket: PathBuf,
     /// Print the state once; default unless standard output is a terminal

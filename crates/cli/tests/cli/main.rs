@@ -23,6 +23,7 @@ mod security;
 mod simulate;
 mod size;
 mod support;
+mod top;
 mod traces;
 #[allow(unreachable_pub, reason = "shared with the tests of reports")]
 #[path = "../../../report/tests/support/validator.rs"]

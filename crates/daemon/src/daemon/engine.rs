@@ -1,11 +1,12 @@
 //! One group and its engine.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use isotherm_core::live_result::{Estimate, Traffic};
-use isotherm_core::machine_status::{GroupStatus, ProgramStatus};
+use isotherm_core::live_result::Traffic;
+use isotherm_core::machine_status::{GroupStatus, MappingStatus, ProgramStatus};
 use isotherm_core::{Bytes, Nanos, Pages};
 use isotherm_linux::process::census::Program;
 use isotherm_live::control::Requests;
@@ -211,6 +212,17 @@ impl Engine {
         report.and_then(|report| report.tiers.first().map(|tier| tier.resident)).unwrap_or_default()
     }
 
+    /// Has the next report look at the memory by address.
+    pub(super) fn watch(&self) {
+        self.running.iter().for_each(|running| running.share.watch());
+    }
+
+    /// Returns the memory of the programs by address as of when it was looked at last.
+    pub(super) fn mappings(&self) -> Arc<Vec<MappingStatus>> {
+        let report = self.running.as_ref().and_then(|running| running.share.report());
+        report.map(|report| report.mappings.clone()).unwrap_or_default()
+    }
+
     /// Returns the group's claim on the fast memory, of which there is so much for all.
     pub(super) fn claim(&self, fast: Bytes) -> Claim {
         let report = self.running.as_ref().and_then(|running| running.share.report());
@@ -285,15 +297,7 @@ impl Engine {
         self.activity = (running / passed).min(1.0);
         let moves = |traffic: Traffic| traffic.promotions + traffic.demotions + traffic.reclaimed;
         self.moves_per_s = (moves(report.traffic) - moves(before.traffic)) as f64 / passed;
-        let hits = |tier: usize| report.tiers[tier].hits.saturating_sub(before.tiers[tier].hits) as f64;
-        let all: f64 = (0..report.tiers.len()).map(hits).sum();
-        let latency = |tier: usize| report.tiers[tier].latency.0.max(1) as f64;
-        let slowest = latency(report.tiers.len() - 1);
-        if all > 0.0 {
-            let waited: f64 =
-                (0..report.tiers.len()).map(|tier| hits(tier) * latency(tier)).sum::<f64>() / all;
-            self.saved += running * (slowest / waited - 1.0);
-        }
+        self.saved += report.saved_since(Some(&before));
     }
 
     fn describe(
@@ -316,22 +320,20 @@ impl Engine {
                 refused: refused.get(&program.pid).cloned(),
             }
         };
+        let policy = if self.group.mode == Mode::Pinned { PINNED } else { self.group.policy.entry.name };
+        let known = report.map_or_else(
+            || GroupStatus { policy: policy.into(), ..GroupStatus::default() },
+            |report| report.group(policy),
+        );
         let failed = self.failed.iter().map(|(_, why)| why.clone());
         GroupStatus {
             name: self.group.name.clone(),
             mode: format!("{:?}", self.group.mode).to_lowercase(),
-            policy: if self.group.mode == Mode::Pinned { PINNED } else { self.group.policy.entry.name }
-                .into(),
             protect_bytes: self.group.protect.of(fast),
             limit_bytes: self.group.limit.map(|limit| limit.of(fast)),
             weight: self.group.weight,
             share_bytes: self.share,
-            resident_bytes: report
-                .map(|report| report.tiers.iter().map(|tier| tier.resident).collect())
-                .unwrap_or_default(),
             hits: counted.hits,
-            hit_ratio: report.and_then(|report| report.hit_ratio).map(|known| known.value),
-            hit_ratio_bounds: report.and_then(|report| report.hit_ratio).map(Estimate::bounds),
             traffic: counted.traffic,
             moves_per_s: self.moves_per_s,
             samples: counted.samples,
@@ -340,12 +342,9 @@ impl Engine {
             observing_ns: counted.observing,
             engine_ns: counted.engine,
             saved_ns: Nanos((self.saved.max(0.0) * 1e9) as u64),
-            engine_bytes: report.map_or(Bytes(0), |report| report.memory),
-            sources: report
-                .map(|report| report.sources.iter().map(|&name| name.to_owned()).collect())
-                .unwrap_or_default(),
             programs: programs.iter().map(program).collect(),
-            warnings: failed.chain(report.into_iter().flat_map(|report| report.warnings.clone())).collect(),
+            warnings: failed.chain(known.warnings.clone()).collect(),
+            ..known
         }
     }
 }

@@ -5,7 +5,8 @@
 //!
 //! | line | effect |
 //! |---|---|
-//! | `status` | prints a [`MachineStatus`] as JSON on one line |
+//! | `status`, `status json` | prints a [`MachineStatus`] as JSON on one line |
+//! | `mappings GROUP` | prints the memory of a group's programs by address, likewise; the first answer is empty |
 //! | `reload` | reads the configuration again; a file with a mistake changes nothing |
 //! | `group NAME policy POLICY` | changes a group's policy until the next reload |
 //! | `group NAME limit SIZE` | changes a group's limit, likewise; `none` removes it |
@@ -14,11 +15,13 @@
 mod client;
 mod engine;
 mod guests;
+mod heat;
+mod history;
 mod web;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use isotherm_core::machine_status::{GroupStatus, MachineStatus};
@@ -39,6 +42,7 @@ pub use client::Client;
 use engine::Engine;
 use guests::Guests;
 pub use guests::{Claimed, GuestClaim};
+use history::{HEAT, History};
 
 /// Time between two looks at the socket and at signals.
 const LOOK: Duration = Duration::from_millis(100);
@@ -98,7 +102,9 @@ pub struct Daemon {
     guests: Guests,
     rivals: (Option<Instant>, Vec<String>),
     status: Arc<RwLock<Arc<MachineStatus>>>,
-    _web: Option<web::Web>,
+    history: Arc<Mutex<History>>,
+    next_heat: Instant,
+    web: Option<web::Web>,
     started: Instant,
     started_unix_s: u64,
     /// Set by a request, since an answer cannot change what it is computed from.
@@ -129,10 +135,11 @@ impl Daemon {
         let plan = TierPlan::read(Path::new("/"), &tiers)?;
         let control = Control::open(&paths.socket)?;
         let status = Arc::new(RwLock::new(Arc::new(MachineStatus::default())));
+        let history = Arc::new(Mutex::new(History::default()));
         let web = match config.listen {
             Listen::Off => None,
             Listen::Address(address) => {
-                Some(web::Web::start(address, status.clone()).map_err(DaemonError::Listen)?)
+                Some(web::Web::start(address, status.clone(), history.clone()).map_err(DaemonError::Listen)?)
             }
         };
         Ok(Self {
@@ -146,7 +153,9 @@ impl Daemon {
             guests: Guests::default(),
             rivals: (None, Vec::new()),
             status,
-            _web: web,
+            history,
+            next_heat: Instant::now() + HEAT,
+            web,
             started: Instant::now(),
             started_unix_s: clock::unix_seconds(),
             orders: Vec::new(),
@@ -199,7 +208,9 @@ impl Daemon {
         self.control.serve(|line| {
             let words: Vec<&str> = line.split_whitespace().collect();
             let answer = match words[..] {
-                ["status"] => serde_json::to_string(&*status).map_err(|error| error.to_string()),
+                ["status"] | ["status", "json"] => {
+                    serde_json::to_string(&*status).map_err(|error| error.to_string())
+                }
                 ["reload"] => Config::read(config).map_err(|error| error.to_string()).map(|_| {
                     orders.push(line.into());
                     String::new()
@@ -209,8 +220,14 @@ impl Daemon {
                         orders.push(line.into());
                         String::new()
                     }),
+                ["mappings", name] => found(engines, name).and_then(|engine| {
+                    engine.watch();
+                    serde_json::to_string(&*engine.mappings()).map_err(|error| error.to_string())
+                }),
                 ["join", pid, ..] => guests.renew(pid, line),
-                _ => Err("expected status, reload, group NAME policy POLICY, group NAME limit SIZE".into()),
+                _ => Err("expected status, mappings GROUP, reload, group NAME policy POLICY or group NAME \
+                          limit SIZE"
+                    .into()),
             };
             match answer {
                 Ok(text) => format!("ok\n{text}"),
@@ -308,8 +325,27 @@ impl Daemon {
             rivals: self.rivals(),
             kernel: kernel_moves(),
         };
+        if self.web.is_some() {
+            self.remember(&status);
+        }
         *self.status.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(status);
         Ok(())
+    }
+
+    /// Keeps the state for the page, and now and then the memory by address.
+    fn remember(&mut self, status: &MachineStatus) {
+        let mut history = self.history.lock().unwrap_or_else(PoisonError::into_inner);
+        history.take(status);
+        let now = Instant::now();
+        if now >= self.next_heat {
+            self.next_heat = now + HEAT;
+            for engine in &self.engines {
+                history.take_heat(&engine.group.name, status.time_ns, &engine.mappings());
+            }
+        } else if now + 2 * Duration::from_nanos(self.config.interval.0) >= self.next_heat {
+            // What the engines report next is read the time after.
+            self.engines.iter().for_each(Engine::watch);
+        }
     }
 
     /// Returns the fast memory for all groups: what they have of the fast tier and what is free there, up to
@@ -349,12 +385,17 @@ fn read_users() -> BTreeMap<String, u32> {
     users(&std::fs::read_to_string("/etc/passwd").unwrap_or_default())
 }
 
+/// Returns the engine of a group of the configuration.
+fn found<'a>(engines: &'a [Engine], name: &str) -> Result<&'a Engine, String> {
+    engines.iter().find(|engine| engine.group.name == name).ok_or_else(|| {
+        let known: Vec<&str> = engines.iter().map(|engine| engine.group.name.as_str()).collect();
+        format!("no group '{name}'; expected one of {}", known.join(", "))
+    })
+}
+
 /// Checks a change of a group before it is carried out.
 fn checked(engines: &[Engine], name: &str, what: &str, value: &str) -> Result<(), String> {
-    if !engines.iter().any(|engine| engine.group.name == name) {
-        let known: Vec<&str> = engines.iter().map(|engine| engine.group.name.as_str()).collect();
-        return Err(format!("no group '{name}'; expected one of {}", known.join(", ")));
-    }
+    found(engines, name)?;
     match what {
         "policy" => {
             let entry = isotherm_policies::find(value).map_err(|error| error.to_string())?;

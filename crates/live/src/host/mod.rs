@@ -47,9 +47,11 @@ mod tiered_memory;
 mod view;
 
 use std::ops::Range;
+use std::sync::Arc;
 use std::time::Duration;
 
 use isotherm_core::live_result::{Estimate, Summary};
+use isotherm_core::machine_status::MappingStatus;
 use isotherm_core::{
     Allocation, Bytes, Gauge, Host, Nanos, Outcome, PageId, Pages, Plan, Policy, SampleBatch, Sampling,
     Signal, Signals, Spent, TierId, View, Work,
@@ -83,6 +85,9 @@ const SLEEPING_POLL: Nanos = Nanos(250 * Nanos::MILLISECOND.0);
 const CHOICE: Nanos = Nanos::SECOND;
 /// Time between two reports of a host that has a share.
 const REPORT: Nanos = Nanos::SECOND;
+/// Time between two steps of a policy that asks for none for minutes: requests are answered after a step.
+const IDLE_STEP: Nanos = Nanos::SECOND;
+const MINUTE: Nanos = Nanos(60 * Nanos::SECOND.0);
 /// Accesses of one poll that make the next one come soon.
 const BUSY: usize = 512;
 /// Mapped memory counts as unchanged if it changed by less than one part in this many.
@@ -120,6 +125,8 @@ pub struct LiveHost {
     next_report: Nanos,
     /// Samples as of the last report, and what was known then.
     reported: Option<(u64, Option<Estimate>, Curve)>,
+    /// The memory by address when somebody last looked.
+    mappings: Arc<Vec<MappingStatus>>,
     /// Time between the last poll and the next.
     between: Nanos,
     /// Whether the programs had no processor time between the last two polls.
@@ -156,6 +163,7 @@ impl LiveHost {
             next_choice: Nanos(0),
             next_report: Nanos(0),
             reported: None,
+            mappings: Arc::default(),
             between: POLL,
             asleep: false,
             resume: Nanos(0),
@@ -437,12 +445,39 @@ impl LiveHost {
         let now = self.recorder.now();
         if now >= self.next_report {
             self.next_report = now + REPORT;
+            if share.take_watched() {
+                self.mappings = Arc::new(self.mappings());
+            }
             share.set_report(self.report());
         }
     }
 
-    /// Returns the host's state, for whoever divides the fast memory.
-    fn report(&mut self) -> HostReport {
+    /// Returns the programs' memory by address.
+    pub(crate) fn mappings(&self) -> Vec<MappingStatus> {
+        self.memory.mappings(&self.followed, &self.recorder.tally.heat)
+    }
+
+    /// Returns a process's name.
+    pub(crate) fn name(&mut self, process: Pid) -> Option<String> {
+        self.memory.spaces.name(process)
+    }
+
+    /// Replaces the limit of fast memory.
+    ///
+    /// # Errors
+    /// If a daemon sets it.
+    pub(crate) fn set_limit(&mut self, fast: FastLimit) -> Result<(), String> {
+        if self.options.share.is_some() {
+            return Err("a daemon divides the fast memory among this run and others".into());
+        }
+        if self.memory.set_limit(fast) {
+            self.schedule.soon();
+        }
+        Ok(())
+    }
+
+    /// Returns the host's state, for whoever divides the fast memory or looks at it.
+    pub(crate) fn report(&mut self) -> HostReport {
         let samples = self.recorder.tally.samples;
         let known = self.reported.take().filter(|reported| reported.0 == samples);
         let (_, hit_ratio, curve) = known.unwrap_or_else(|| {
@@ -486,6 +521,7 @@ impl LiveHost {
                 .iter()
                 .map(|&process| self.memory.process(process, &self.recorder.tally.heat))
                 .collect(),
+            mappings: self.mappings.clone(),
             sources: self.feed.sources.iter().map(|source| source.name()).collect(),
             warnings: self.feed.warnings.clone(),
         }
@@ -554,6 +590,7 @@ impl Host for LiveHost {
         batch.samples.clear();
         batch.faults.clear();
         let (full, tick) = self.feed.batch();
+        let tick = if tick > MINUTE { IDLE_STEP } else { tick };
         // The tick of a policy scaled to a small program may be shorter than a poll.
         let mut deadline = (self.now() + tick.max(POLL)).max(self.resume);
         if self.asleep {

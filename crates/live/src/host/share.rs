@@ -1,9 +1,10 @@
 //! The share of one host among several on a machine, and what the host tells about itself.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use isotherm_core::live_result::{Estimate, Traffic};
+use isotherm_core::machine_status::{GroupStatus, MappingStatus, ProgramStatus};
 use isotherm_core::{Bytes, Nanos};
 use isotherm_linux::process::Pid;
 use isotherm_shares::Curve;
@@ -16,6 +17,8 @@ pub struct Share(Arc<Shared>);
 #[derive(Debug)]
 struct Shared {
     fast: AtomicU64,
+    /// Whether the next report is to look at the memory by address.
+    watched: AtomicBool,
     report: Mutex<Option<Arc<HostReport>>>,
 }
 
@@ -46,6 +49,8 @@ pub struct HostReport {
     /// Hit ratio by fast pages.
     pub curve: Curve,
     pub processes: Vec<ProcessReport>,
+    /// The memory by address, as of the last report that was asked for it ([`Share::watch`]).
+    pub mappings: Arc<Vec<MappingStatus>>,
     /// Names of the access sources.
     pub sources: Vec<&'static str>,
     /// Problems so far, each once.
@@ -72,9 +77,67 @@ pub struct ProcessReport {
     pub accesses: u64,
 }
 
+impl HostReport {
+    /// Returns the state as that of a group without a name, with all programs unnamed.
+    pub fn group(&self, policy: &str) -> GroupStatus {
+        let program = |process: &ProcessReport| ProgramStatus {
+            pid: process.process.0,
+            resident_bytes: process.resident.clone(),
+            accesses: process.accesses,
+            ..ProgramStatus::default()
+        };
+        GroupStatus {
+            policy: policy.to_owned(),
+            weight: 1.0,
+            resident_bytes: self.tiers.iter().map(|tier| tier.resident).collect(),
+            hits: self.tiers.iter().map(|tier| tier.hits).collect(),
+            hit_ratio: self.hit_ratio.map(|known| known.value),
+            hit_ratio_bounds: self.hit_ratio.map(Estimate::bounds),
+            traffic: self.traffic,
+            samples: self.samples,
+            lost: self.lost,
+            running_ns: self.running,
+            observing_ns: self.observing,
+            engine_ns: self.engine,
+            saved_ns: Nanos((self.saved_since(None).max(0.0) * 1e9) as u64),
+            engine_bytes: self.memory,
+            sources: self.sources.iter().map(|&name| name.to_owned()).collect(),
+            programs: self.processes.iter().map(program).collect(),
+            warnings: self.warnings.clone(),
+            ..GroupStatus::default()
+        }
+    }
+
+    /// Returns the seconds that fast memory has saved the programs since an earlier report, or the start,
+    /// against all of it slow: an upper bound, as if they only waited for each access in turn.
+    pub fn saved_since(&self, before: Option<&Self>) -> f64 {
+        let then = |tier: usize| before.and_then(|before| Some(before.tiers.get(tier)?.hits)).unwrap_or(0);
+        let hits = |tier: usize| self.tiers[tier].hits.saturating_sub(then(tier)) as f64;
+        let latency = |tier: usize| self.tiers[tier].latency.0.max(1) as f64;
+        let tiers = 0..self.tiers.len();
+        let (all, waited) = tiers
+            .fold((0.0, 0.0), |(all, waited), tier| (all + hits(tier), waited + hits(tier) * latency(tier)));
+        if all == 0.0 {
+            return 0.0;
+        }
+        let running = (self.running - before.map_or(Nanos(0), |before| before.running)).as_seconds();
+        running * (latency(self.tiers.len() - 1) * all / waited - 1.0)
+    }
+}
+
 impl Share {
     pub fn new(fast: Bytes) -> Self {
-        Self(Arc::new(Shared { fast: AtomicU64::new(fast.0), report: Mutex::default() }))
+        let watched = AtomicBool::new(false);
+        Self(Arc::new(Shared { fast: AtomicU64::new(fast.0), watched, report: Mutex::default() }))
+    }
+
+    /// Has the next report look at the memory by address, which costs a walk over all pages.
+    pub fn watch(&self) {
+        self.0.watched.store(true, Relaxed);
+    }
+
+    pub(super) fn take_watched(&self) -> bool {
+        self.0.watched.swap(false, Relaxed)
     }
 
     pub fn fast(&self) -> Bytes {

@@ -160,6 +160,10 @@ impl PolicyRun {
         let now = next.as_ref().unwrap_or(self).clone();
         let answer = orders::parse(line).and_then(|order| match order {
             Order::Status => Ok(orders::status(now.entry.name, host, next.is_none().then_some(policy))),
+            Order::Machine => serde_json::to_string(&orders::machine(now.entry.name, host))
+                .map_err(|error| error.to_string()),
+            Order::Mappings => serde_json::to_string(&host.mappings()).map_err(|error| error.to_string()),
+            Order::Limit(limit) => host.set_limit(limit).map(|()| String::new()),
             Order::Fast => Ok(orders::fast(host)),
             Order::Parameters => {
                 let scale = if next.is_some() { now.scale(host) } else { Ok(scale) };

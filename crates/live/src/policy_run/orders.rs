@@ -2,17 +2,26 @@
 
 use std::fmt::Write as _;
 
+use isotherm_core::machine_status::{GroupStatus, MachineStatus};
 use isotherm_core::parameters::Parameters;
 use isotherm_core::{Gauge, Host, Policy, View};
+use isotherm_linux::clock;
+use isotherm_linux::process::Pid;
 
-use crate::host::LiveHost;
+use crate::host::{FastLimit, LiveHost};
 
-const HELP: &str =
-    "expected status, fast, parameters, set KEY=VALUE, policy NAME [KEY=VALUE ...], pause or resume";
+const HELP: &str = "expected status, status json, mappings, fast, limit SIZE, parameters, set KEY=VALUE, \
+                    policy NAME [KEY=VALUE ...], pause or resume";
 
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq)]
 pub(super) enum Order<'a> {
     Status,
+    /// The state as that of a machine with one group.
+    Machine,
+    /// The memory by address.
+    Mappings,
+    /// The most fast memory.
+    Limit(FastLimit),
     /// Which memory is on the fast tier.
     Fast,
     Parameters,
@@ -46,6 +55,11 @@ pub(super) fn parse(line: &str) -> Result<Order<'_>, String> {
     let mut words = line.split_whitespace();
     let order = match (words.next(), words.next()) {
         (Some("status"), None) => Order::Status,
+        (Some("status"), Some("json")) => Order::Machine,
+        (Some("mappings"), None) => Order::Mappings,
+        (Some("limit"), Some(size)) => {
+            Order::Limit(size.parse().map_err(|error: crate::host::FastLimitError| error.to_string())?)
+        }
         (Some("fast"), None) => Order::Fast,
         (Some("parameters"), None) => Order::Parameters,
         (Some("set"), Some(word)) => {
@@ -95,6 +109,35 @@ pub(super) fn status<P: Policy + ?Sized>(name: &str, host: &LiveHost, policy: Op
     text
 }
 
+/// Returns the state as that of a machine with one group.
+pub(super) fn machine(policy: &str, host: &mut LiveHost) -> MachineStatus {
+    let report = host.report();
+    let capacity = report.tiers.first().map(|tier| tier.capacity).unwrap_or_default();
+    let mut group = report.group(policy);
+    for program in &mut group.programs {
+        program.command = host.name(Pid(program.pid)).unwrap_or_default();
+    }
+    if host.suspended() {
+        group.warnings.push("paused: nothing is sampled or moved until resume".into());
+    }
+    MachineStatus {
+        version: env!("CARGO_PKG_VERSION").into(),
+        started_unix_s: clock::unix_seconds().saturating_sub(report.time.as_seconds() as u64),
+        time_ns: report.time,
+        shadow: report.shadow,
+        fast_bytes: capacity,
+        cpu_ns: report.engine,
+        groups: vec![GroupStatus {
+            name: "run".into(),
+            mode: "alone".into(),
+            share_bytes: capacity,
+            limit_bytes: Some(capacity),
+            ..group
+        }],
+        ..MachineStatus::default()
+    }
+}
+
 /// Lists the memory on the fast tier: process, first address and end, a line for each range.
 pub(super) fn fast(host: &LiveHost) -> String {
     host.fast_memory().into_iter().fold(String::new(), |mut text, (process, range)| {
@@ -132,10 +175,12 @@ mod tests {
         assert_eq!(parse("set neomem.threshold=200"), Ok(Order::Set("neomem.threshold", "200")));
         assert_eq!(parse("set p_min=0.1%"), Ok(Order::Set("p_min", "0.1%")));
         assert_eq!(parse("fast"), Ok(Order::Fast));
+        assert_eq!((parse("status json"), parse("mappings")), (Ok(Order::Machine), Ok(Order::Mappings)));
+        assert_eq!(parse("limit 25%"), Ok(Order::Limit(FastLimit::Share(0.25))));
         let settings = vec![("hot_scans", "1"), ("quota", "1G")];
         assert_eq!(parse("policy pte-scan hot_scans=1 quota=1G"), Ok(Order::Policy("pte-scan", settings)));
         assert_eq!((parse("pause"), parse("resume")), (Ok(Order::Suspend(true)), Ok(Order::Suspend(false))));
-        for wrong in ["", "halt", "pause now", "status now", "set", "policy"] {
+        for wrong in ["", "halt", "pause now", "status now", "set", "policy", "limit"] {
             assert_eq!(parse(wrong), Err(HELP.into()), "{wrong}");
         }
         assert_eq!(parse("set threshold"), Err("'threshold' is not KEY=VALUE".into()));

@@ -30,6 +30,8 @@ const STYLE: &str = include_str!("../../assets/page.css");
 const COMMON: &str = include_str!("../../assets/page.js");
 /// Scripts of pages with pictures.
 pub(crate) const PLOT: &str = include_str!("../../assets/plot.js");
+/// Pictures over time of live tiering.
+pub(crate) const OVER_TIME: &str = include_str!("../../assets/time.js");
 pub(crate) const HEATMAP: &str = include_str!("../../assets/heatmap.js");
 const SIMULATE: &str = include_str!("../../assets/simulate.js");
 

@@ -7,7 +7,7 @@ use super::words;
 use crate::columns::{Cell, Column, cells, headings};
 use crate::format::{counted, percent, printable, shortened};
 use crate::html::{
-    MAX_ROWS, MAX_TEXT, PLOT, Page, figure, fold, items, listed, parameter_table, section, table,
+    MAX_ROWS, MAX_TEXT, OVER_TIME, PLOT, Page, figure, fold, items, listed, parameter_table, section, table,
 };
 use crate::verdict;
 
@@ -81,7 +81,7 @@ pub fn live_html(result: &LiveResult) -> String {
         facts: facts(result),
         notes: words::notes(result),
         body: body.concat(),
-        scripts: &[PLOT, SCRIPT],
+        scripts: &[PLOT, OVER_TIME, SCRIPT],
         ..Page::of("live run", format!("{command} under {}", result.policy), Some(answer))
     };
     page.html(&timeline)

@@ -9,19 +9,25 @@ use isotherm_core::machine_status::{GroupStatus, MachineStatus};
 /// Longest name of a program in the table, in characters.
 const COMMAND: usize = 20;
 
-/// Formats the state: a line for the machine, a table of groups, and of programs where `programs` is set.
-pub fn machine_text(status: &MachineStatus, programs: bool) -> String {
+/// Formats the state of the machine in a line.
+pub fn machine_line(status: &MachineStatus) -> String {
     let used: Bytes = status.groups.iter().map(GroupStatus::fast).sum();
     let cpu = 100.0 * status.cpu_ns.as_seconds() / status.time_ns.as_seconds().max(1e-9);
-    let mut text = format!(
-        "fast {} of {} in use, {} programs in {} groups, {} left alone; daemon {cpu:.2} % of one processor{}\n",
-        used,
+    let alone = status.groups.iter().any(|group| group.mode == "alone");
+    format!(
+        "fast {used} of {} in use, {} programs in {} groups, {} left alone; {} {cpu:.2} % of one processor{}",
         status.fast_bytes,
         status.groups.iter().map(|group| group.programs.len()).sum::<usize>(),
         status.groups.len(),
         status.left_alone,
+        if alone { "engine" } else { "daemon" },
         if status.shadow { "; shadow tiers: nothing moves" } else { "" },
-    );
+    )
+}
+
+/// Formats the state: a line for the machine, a table of groups, and of programs where `programs` is set.
+pub fn machine_text(status: &MachineStatus, programs: bool) -> String {
+    let mut text = machine_line(status) + "\n";
     let mut table =
         plain(&["group", "policy", "programs", "share", "fast", "slow", "hits", "moves/s", "cost", "saved"]);
     for group in &status.groups {
@@ -29,7 +35,7 @@ pub fn machine_text(status: &MachineStatus, programs: bool) -> String {
         let cost = (group.engine_ns + group.observing_ns).as_seconds();
         table.add_row([
             group.name.clone(),
-            if group.mode == "tiered" { group.policy.clone() } else { group.mode.clone() },
+            if ["pinned", "excluded"].contains(&&*group.mode) { &group.mode } else { &group.policy }.clone(),
             group.programs.len().to_string(),
             group.share_bytes.to_string(),
             group.fast().to_string(),

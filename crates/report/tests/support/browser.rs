@@ -118,6 +118,8 @@ impl<'a> Shown<'a> {
             "--disable-background-networking",
             "--disable-component-update",
             "--hide-scrollbars",
+            "--js-flags=--expose-gc",
+            "--enable-precise-memory-info",
             "--virtual-time-budget=8000",
         ];
         let output = Command::new(&browser)

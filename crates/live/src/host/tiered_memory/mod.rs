@@ -7,6 +7,7 @@ mod residency;
 use std::collections::VecDeque;
 use std::ops::Range;
 
+use isotherm_core::machine_status::MappingStatus;
 use isotherm_core::{Allocation, Bytes, Move, MoveStatus, Nanos, PageId, PageSize, Pages, TierId};
 
 use isotherm_linux::LinuxError;
@@ -17,7 +18,7 @@ use super::options::{FastLimit, Options};
 use super::share::ProcessReport;
 use super::tally::{Heat, Tally};
 pub use address_spaces::{AddressSpaces, PresentRun};
-use page_numbering::PageNumbering;
+use page_numbering::{CHUNK_SHIFT, PageNumbering};
 use residency::Residency;
 
 /// Maximum number of pages per call of [`AddressSpaces`].
@@ -144,6 +145,61 @@ impl TieredMemory {
         }
         let resident = pages.into_iter().map(|pages| self.bytes_of(Pages(pages))).collect();
         ProcessReport { process, resident, accesses }
+    }
+
+    /// Returns the memory of processes by address with how warm it is: the stretches with the most memory, by
+    /// process and address.
+    pub(crate) fn mappings(&self, processes: &[Pid], heat: &Heat) -> Vec<MappingStatus> {
+        let memory = |one: &MappingStatus| one.resident_bytes.iter().copied().sum::<Bytes>();
+        let mut found = Vec::new();
+        let keep_largest = |found: &mut Vec<MappingStatus>| {
+            found.sort_by_key(|one| std::cmp::Reverse(memory(one)));
+            found.truncate(MappingStatus::MAX);
+        };
+        for &process in processes {
+            let address = |&chunk: &u32| (self.numbers.start_of(chunk), chunk);
+            let mut chunks: Vec<_> = self.numbers.chunks_of(process).iter().map(address).collect();
+            chunks.sort_unstable();
+            for run in chunks.chunk_by(|one, next| one.0 + (1 << CHUNK_SHIFT) == next.0) {
+                found.extend(self.mapping(process, run, heat));
+                if found.len() >= 4 * MappingStatus::MAX {
+                    keep_largest(&mut found);
+                }
+            }
+        }
+        keep_largest(&mut found);
+        found.sort_by_key(|one| (one.pid, one.start));
+        found
+    }
+
+    /// Returns adjacent chunks, each with its address, as one stretch; `None` if nothing there is mapped.
+    fn mapping(&self, process: Pid, chunks: &[(u64, u32)], heat: &Heat) -> Option<MappingStatus> {
+        let pages: Vec<PageId> =
+            chunks.iter().flat_map(|&(_, chunk)| self.numbers.pages_of(chunk)).map(PageId).collect();
+        let mapped = |&page: &PageId| self.residency.tier_of(page).is_some();
+        let first = pages.iter().position(mapped)?;
+        let pages = &pages[first..=pages.iter().rposition(mapped)?];
+        let mut resident = vec![0; self.residency.tiers()];
+        let parts = pages.len().min(MappingStatus::MAX_CELLS);
+        let cell = |part: usize| {
+            let (mut accesses, mut fast, mut all) = (0, 0, 0);
+            for &page in &pages[part * pages.len() / parts..(part + 1) * pages.len() / parts] {
+                if let Some(tier) = self.residency.tier_of(page) {
+                    resident[tier.index()] += 1;
+                    accesses += u64::from(heat.of(page));
+                    fast += u64::from(tier == TierId::FAST);
+                    all += 1;
+                }
+            }
+            (accesses, (100 * fast / all.max(1)) as u8)
+        };
+        Some(MappingStatus {
+            pid: process.0,
+            start: chunks[0].0 + self.bytes_of(Pages(first as u64)).0,
+            bytes: self.bytes_of(Pages(pages.len() as u64)),
+            cells: (0..parts).map(cell).collect(),
+            resident_bytes: resident.into_iter().map(|pages| self.bytes_of(Pages(pages))).collect(),
+        })
     }
 
     fn limit(&mut self) {

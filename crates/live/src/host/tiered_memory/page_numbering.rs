@@ -176,6 +176,11 @@ impl PageNumbering {
         self.directories.get(&process).map_or(&[], |directory| &directory.chunks)
     }
 
+    /// Returns the first address of a chunk.
+    pub(crate) fn start_of(&self, chunk: u32) -> u64 {
+        self.chunks[chunk as usize].start
+    }
+
     pub(crate) fn pages_of(&self, chunk: u32) -> Range<u32> {
         chunk * self.pages_in_chunk()..(chunk + 1) * self.pages_in_chunk()
     }
