@@ -70,8 +70,8 @@ pub struct GroupStatus {
     pub observing_ns: Nanos,
     /// Processor time of the group's engine.
     pub engine_ns: Nanos,
-    /// Upper bound on the time that fast memory has saved the programs, against all of it slow: as if they
-    /// only waited for each access in turn.
+    /// Upper bound on the time that tiering has saved the programs, against as much fast memory filled at
+    /// random: as if they only waited for each access in turn.
     pub saved_ns: Nanos,
     /// Memory of the engine.
     pub engine_bytes: Bytes,

@@ -108,20 +108,21 @@ impl HostReport {
         }
     }
 
-    /// Returns the seconds that fast memory has saved the programs since an earlier report, or the start,
-    /// against all of it slow: an upper bound, as if they only waited for each access in turn.
+    /// Returns the seconds that tiering has saved the programs since an earlier report, or the start, against
+    /// as much fast memory filled at random: a bound, as if they only waited for each access in turn.
     pub fn saved_since(&self, before: Option<&Self>) -> f64 {
         let then = |tier: usize| before.and_then(|before| Some(before.tiers.get(tier)?.hits)).unwrap_or(0);
         let hits = |tier: usize| self.tiers[tier].hits.saturating_sub(then(tier)) as f64;
         let latency = |tier: usize| self.tiers[tier].latency.0.max(1) as f64;
-        let tiers = 0..self.tiers.len();
-        let (all, waited) = tiers
-            .fold((0.0, 0.0), |(all, waited), tier| (all + hits(tier), waited + hits(tier) * latency(tier)));
-        if all == 0.0 {
-            return 0.0;
-        }
+        let tiers = || 0..self.tiers.len();
+        let mean = |weight: &dyn Fn(usize) -> f64| {
+            let all: f64 = tiers().map(weight).sum();
+            (all > 0.0).then(|| tiers().map(|tier| weight(tier) * latency(tier)).sum::<f64>() / all)
+        };
+        let resident = |tier: usize| self.tiers[tier].resident.0 as f64;
+        let (Some(waited), Some(at_random)) = (mean(&hits), mean(&resident)) else { return 0.0 };
         let running = (self.running - before.map_or(Nanos(0), |before| before.running)).as_seconds();
-        running * (latency(self.tiers.len() - 1) * all / waited - 1.0)
+        running * (at_random / waited - 1.0)
     }
 }
 

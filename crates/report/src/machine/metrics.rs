@@ -135,7 +135,7 @@ fn groups(registry: &mut Registry, groups: &[GroupStatus]) {
         group.observing_ns.as_seconds()
     });
     seconds("engine", "Processor time of the group's engine", |group| group.engine_ns.as_seconds());
-    seconds("saved", "Upper bound on the time that fast memory has saved the programs", |group| {
+    seconds("saved", "Upper bound on the time saved against as much fast memory filled at random", |group| {
         group.saved_ns.as_seconds()
     });
     let (ratio, programs) = (Values::default(), Values::default());

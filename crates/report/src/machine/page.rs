@@ -45,8 +45,9 @@ pub fn machine_page() -> String {
         figure(
             "books",
             "Books",
-            "Processor time of the engine and time lost to sampling, against an upper bound on the time that fast \
-             memory has saved: as if programs only waited for each access in turn.",
+            "Processor time of the engine and time lost to sampling, against an upper bound on the time that \
+             tiering has saved, beside as much fast memory filled at random: as if programs only waited for \
+             each access in turn.",
             "",
         ),
     ];
