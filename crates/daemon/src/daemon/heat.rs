@@ -132,9 +132,9 @@ pub(super) fn heat_map(columns: &VecDeque<Column>) -> Value {
         "columns": wide,
         "rows": rows,
         "seconds": [columns.front().map(|one| one.time_s), columns.back().map(|one| one.time_s)],
-        "bytes_per_row": row_bytes.round(),
+        "bytes_per_row": row_bytes.round() as u64,
         "addresses": (0..rows).map(address).collect::<Vec<_>>(),
-        "counts": counts.iter().map(|count| count.round()).collect::<Vec<_>>(),
+        "counts": counts.iter().map(|count| count.round() as u64).collect::<Vec<_>>(),
         "fast": fast.iter().zip(&known).map(letter).collect::<String>(),
         "objects": objects(&spans),
     })
