@@ -115,7 +115,8 @@ pub(super) fn heat_map(columns: &VecDeque<Column>) -> Value {
         format!("{:#x}", span.start + offset - span.offset)
     };
     // A letter from `a` for nothing fast to `p` for all.
-    let letter = |(fast, known): (&f64, &f64)| (b'a' + (15.0 * fast / known.max(1.0)).round() as u8) as char;
+    let letter =
+        |(fast, known): (&f64, &f64)| char::from(b'a' + (15.0 * fast / known.max(1.0)).round() as u8);
     let objects = |spans: &[Span]| {
         let pids = spans.chunk_by(|one, next| one.pid == next.pid);
         let object = |spans: &[Span]| {
