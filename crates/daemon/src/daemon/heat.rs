@@ -115,7 +115,8 @@ pub(super) fn heat_map(columns: &VecDeque<Column>) -> Value {
         format!("{:#x}", span.start + offset - span.offset)
     };
     // A letter from `a` for nothing fast to `p` for all.
-    let letter = |(fast, known): (&f64, &f64)| (b'a' + (15.0 * fast / known.max(1.0)).round() as u8) as char;
+    let letter =
+        |(fast, known): (&f64, &f64)| char::from(b'a' + (15.0 * fast / known.max(1.0)).round() as u8);
     let objects = |spans: &[Span]| {
         let pids = spans.chunk_by(|one, next| one.pid == next.pid);
         let object = |spans: &[Span]| {
@@ -132,9 +133,9 @@ pub(super) fn heat_map(columns: &VecDeque<Column>) -> Value {
         "columns": wide,
         "rows": rows,
         "seconds": [columns.front().map(|one| one.time_s), columns.back().map(|one| one.time_s)],
-        "bytes_per_row": row_bytes.round(),
+        "bytes_per_row": row_bytes.round() as u64,
         "addresses": (0..rows).map(address).collect::<Vec<_>>(),
-        "counts": counts.iter().map(|count| count.round()).collect::<Vec<_>>(),
+        "counts": counts.iter().map(|count| count.round() as u64).collect::<Vec<_>>(),
         "fast": fast.iter().zip(&known).map(letter).collect::<String>(),
         "objects": objects(&spans),
     })

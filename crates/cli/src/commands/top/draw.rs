@@ -9,7 +9,7 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Clear, Paragraph, Row, Table, TableState};
 
 use super::rows::Cell;
-use super::view::{Dialog, Place, View};
+use super::view::{Dialog, Place, View, elsewhere};
 use crate::output::one_line;
 
 /// Bars from nothing to the most.
@@ -47,7 +47,7 @@ fn head(view: &View, width: usize) -> Vec<Line<'static>> {
             let ratios = view.ratios(&group.name);
             let room = width.saturating_sub(title.len());
             lines.push(Line::from(vec![Span::raw(title), Span::raw(spark(&ratios, room)).cyan()]));
-            warnings = warnings_of(group);
+            warnings = elsewhere(group).into_iter().chain(warnings_of(group)).collect();
         }
         (Place::Program(name, pid), group) => {
             let program = view.program().map(|program| program.command.as_str()).unwrap_or("ended");

@@ -176,6 +176,8 @@ fn a_change_is_typed_confirmed_and_sent() {
     // A run that has joined is not the daemon's to change.
     press(&mut view, &[KeyCode::Down, KeyCode::Char('l')]);
     assert!(view.dialog.is_none() && view.message.as_ref().is_some_and(|why| why.contains("--socket")));
+    press(&mut view, &[KeyCode::Enter]);
+    assert!(drawn(&view, 110, 10)[4].starts_with("batch has an engine of its own"));
 }
 
 #[test]

@@ -224,9 +224,8 @@ impl View {
 
     fn ask_for(&mut self, what: &'static str) {
         let Some(group) = self.group() else { return };
-        if group.mode == "run" {
-            self.message =
-                Some(format!("{} has an engine of its own: isotherm top --socket CONTROL", group.name));
+        if let Some(why) = elsewhere(group) {
+            self.message = Some(why);
             return;
         }
         let typed = match what {
@@ -321,6 +320,12 @@ impl Track {
         (self.moves, self.time_s) = (moves, time_s);
         self.hits.clone_from(&group.hits);
     }
+}
+
+/// Says where a run that has joined is looked at and changed.
+pub(super) fn elsewhere(group: &GroupStatus) -> Option<String> {
+    let joined = group.mode == "run";
+    joined.then(|| format!("{} has an engine of its own: isotherm top --socket CONTROL", group.name))
 }
 
 /// Returns the registry's policy behind one, or before it.
