@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use isotherm_core::machine_status::GroupStatus;
 use isotherm_core::Bytes;
+use isotherm_core::machine_status::GroupStatus;
 use isotherm_linux::process::lock::engines;
 use isotherm_linux::process::{Pid, ProcRoot};
 use isotherm_live::host::{HostReport, Share};

@@ -73,7 +73,8 @@ fn one_run_is_shown_changed_and_the_terminal_put_back() {
         "l\u{7f}\u{7f}\u{7f}\u{7f}\u{7f}\u{7f}\u{7f}\u{7f}64K\ry\r\rq",
         None,
     );
-    for part in ["\u{1b}[?1049h", "\u{1b}[?1049l", "Set the limit of run to 64K?", "logarithmic from", " echo "]
+    for part in
+        ["\u{1b}[?1049h", "\u{1b}[?1049l", "Set the limit of run to 64K?", "logarithmic from", " echo "]
     {
         assert!(shown.contains(part), "{part:?} is not in {shown:?}");
     }
