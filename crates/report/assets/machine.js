@@ -1,7 +1,7 @@
 "use strict";
 // The live page: asks the daemon each second, and keeps the past hour of one group.
 
-// The columns of a moment, as the daemon sends them: sums since its start but for the time, the share and tiers.
+// The columns of a moment, as the daemon sends them: sums since its start but for time, share and tiers.
 const MOMENT = ["seconds", "share", "fast_hits", "hits", "promotions", "demotions", "reclaimed", "samples", "saved_s", "spent_s", "tier0", "tier1", "tier2", "tier3"];
 const MOST_MOMENTS = 1024;
 // Seconds that are kept, seconds of which each moment is kept, and seconds between two older ones.

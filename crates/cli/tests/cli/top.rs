@@ -32,8 +32,8 @@ impl Drop for Run {
     }
 }
 
-/// Runs `isotherm top` in a terminal of util-linux' script(1) and returns what was written there: types the keys
-/// after a moment, then sends the signal, if any.
+/// Runs `isotherm top` in a terminal of util-linux' script(1) and returns its output: types the keys after a
+/// moment, then sends the signal, if any.
 fn in_a_terminal(folder: &Folder, control: &str, keys: &str, signal: Option<&str>) -> String {
     let number = folder.at("number");
     let top = format!("echo $$ > {number}; exec {} top --socket {control}", env!("CARGO_BIN_EXE_isotherm"));

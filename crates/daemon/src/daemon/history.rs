@@ -43,7 +43,7 @@ const COLUMNS: [&str; 14] = [
 
 type Moment = [f64; COLUMNS.len()];
 
-/// What the page shows of the time before it was opened.
+/// The time before the page was opened.
 #[derive(Default)]
 pub(super) struct History(BTreeMap<String, Past>);
 

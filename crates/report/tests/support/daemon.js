@@ -1,5 +1,5 @@
-// A made-up daemon for tests of the live page: two groups, one of them with a hostile name of a program, whose
-// state follows from `second`.
+// A made-up daemon for tests of the live page: two groups with a program of a hostile name. Its state follows
+// from `second`.
 var second = 0;
 
 function groupAt(name, share) {

@@ -16,7 +16,7 @@ const EVERY: Duration = Duration::from_secs(1);
 pub(super) enum News {
     Status(MachineStatus),
     Mappings(Vec<MappingStatus>),
-    /// What became of an order: its line, or why it was refused.
+    /// The outcome of an order: its line, or why it was refused.
     Ordered(Result<String, String>),
     /// Why there is no answer.
     Lost(String),

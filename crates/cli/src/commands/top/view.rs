@@ -1,4 +1,4 @@
-//! What the view shows, and how keys and answers change it.
+//! The state of the view, and how keys and answers change it.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -14,7 +14,7 @@ const HISTORY: usize = 120;
 /// Longest text that can be typed.
 const MAX_TYPED: usize = 64;
 
-/// What is shown: all groups, a group's programs, or a program's mappings.
+/// The table that is shown: all groups, a group's programs, or a program's mappings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Place {
     Groups,
@@ -22,7 +22,7 @@ pub(super) enum Place {
     Program(String, u32),
 }
 
-/// What follows from a key.
+/// The consequence of a key.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Action {
     None,
@@ -43,7 +43,7 @@ pub(super) struct Dialog {
     pub(super) ready: bool,
 }
 
-/// What is remembered of a group between looks.
+/// A group's figures between looks.
 #[derive(Default)]
 struct Track {
     hits: Vec<u64>,
@@ -58,7 +58,7 @@ pub(super) struct View {
     pub(super) mappings: Vec<MappingStatus>,
     pub(super) place: Place,
     pub(super) dialog: Option<Dialog>,
-    /// What became of the last order, or why there is no answer.
+    /// The outcome of the last order, or why there is no answer.
     pub(super) message: Option<String>,
     /// Column that orders the rows, if any, and whether it is turned round; for each kind of table.
     sorts: [(Option<usize>, bool); 3],
