@@ -5,6 +5,7 @@
 //! - [`daemon`] runs an engine for each group, divides the fast memory among them every second
 //!   ([`isotherm_shares`]), answers at a socket, and serves metrics.
 //! - [`join`] is the end of an `isotherm run` that shares the machine with the daemon.
+//! - [`journal`] writes messages with fields.
 //! - [`notify`] tells the service manager that the daemon is ready and lives.
 //!
 //! Each group's engine is a [`Session`](isotherm_live::session::Session) on a thread of its own. Programs
@@ -25,4 +26,5 @@ pub mod config;
 pub mod daemon;
 pub mod groups;
 pub mod join;
+pub mod journal;
 pub mod notify;

@@ -17,6 +17,7 @@ use isotherm_shares::{Claim, Curve};
 
 use super::{Machine, PAGE_SHIFT};
 use crate::config::{Group, Mode};
+use crate::journal::{self, Priority};
 
 /// Time before an engine that has failed is started again.
 const AGAIN: Duration = Duration::from_secs(30);
@@ -37,6 +38,8 @@ pub(super) struct Engine {
     activity: f64,
     moves_per_s: f64,
     saved: f64,
+    /// Warnings of the engine that the journal has.
+    told: Vec<String>,
     /// Counts of engines that have ended, which later ones go on from.
     ended: Counted,
 }
@@ -100,6 +103,7 @@ impl Engine {
             activity: 1.0,
             moves_per_s: 0.0,
             saved: 0.0,
+            told: Vec::new(),
             ended: Counted::default(),
         }
     }
@@ -180,8 +184,12 @@ impl Engine {
             running.run().result.map(drop).map_err(|error| error.to_string())
         };
         match std::thread::Builder::new().name(format!("group-{}", self.group.name)).spawn(run) {
-            Ok(thread) => self.running = Some(Running { members, share, requests, thread }),
-            Err(error) => self.failed = Some((Instant::now(), error.to_string())),
+            Ok(thread) => {
+                let message = format!("group {}: an engine has started", self.group.name);
+                self.tell(Priority::Info, &message);
+                self.running = Some(Running { members, share, requests, thread });
+            }
+            Err(error) => self.fail(error.to_string()),
         }
     }
 
@@ -190,11 +198,39 @@ impl Engine {
         let Some(running) = self.running.take() else { return };
         running.members.end();
         let ended = running.thread.join().unwrap_or_else(|_| Err("the engine has panicked".into()));
-        self.failed = ended.err().map(|error| (Instant::now(), error));
+        self.failed = None;
+        match ended {
+            Ok(()) => self.tell(Priority::Info, &format!("group {}: its engine has ended", self.group.name)),
+            Err(error) => self.fail(error),
+        }
+        self.told.clear();
         if let Some(report) = running.share.report() {
             self.ended = self.ended.plus(&report);
         }
         self.last = None;
+    }
+
+    fn fail(&mut self, why: String) {
+        let message = format!("group {}: {why}; next attempt in {} s", self.group.name, AGAIN.as_secs());
+        self.tell(Priority::Error, &message);
+        self.failed = Some((Instant::now(), why));
+    }
+
+    fn tell(&self, priority: Priority, message: &str) {
+        let policy = self.group.policy.entry.name;
+        journal::write(
+            priority,
+            message,
+            &[("ISOTHERM_GROUP", &self.group.name), ("ISOTHERM_POLICY", policy)],
+        );
+    }
+
+    /// Tells each of the engine's warnings once.
+    fn warn(&mut self, report: &HostReport) {
+        for warning in report.warnings.iter().skip(self.told.len()) {
+            self.tell(Priority::Warning, &format!("group {}: {warning}", self.group.name));
+        }
+        self.told.clone_from(&report.warnings);
     }
 
     /// Asks the engine to end, without waiting for it.
@@ -279,6 +315,7 @@ impl Engine {
         });
         if let Some(report) = &report {
             self.compare(report);
+            self.warn(report);
         }
         let refused = self.running.as_ref().map(|running| running.members.refused()).unwrap_or_default();
         self.describe(report.as_deref(), fast, programs, &refused)

@@ -37,6 +37,7 @@ use isotherm_live::session::{TierPlan, TierPlanError, TierRequest};
 use isotherm_shares::share;
 
 use crate::config::{Config, ConfigError, Listen, Mode, Size};
+use crate::journal::{self, Priority};
 use crate::notify::{Notifier, watchdog};
 pub use client::Client;
 use engine::Engine;
@@ -270,9 +271,13 @@ impl Daemon {
                 // The socket, the address and the tiers stay those of the start.
                 self.config = config;
                 self.users = read_users();
-                eprintln!("<6>isotherm: {} is in force", self.paths.config.display());
+                let message = format!("{} is in force", self.paths.config.display());
+                journal::write(Priority::Info, &message, &[]);
             }
-            Err(error) => eprintln!("<3>isotherm: {error}; the settings before stay in force"),
+            Err(error) => {
+                let message = format!("{error}; the settings before stay in force");
+                journal::write(Priority::Error, &message, &[]);
+            }
         }
         self.notifier.tell("READY=1");
     }
@@ -371,7 +376,11 @@ impl Daemon {
             let rival = findings.filter(|one| {
                 one.area == Area::Conflicts && one.state == State::Warning && one.name != "engine"
             });
-            *known = rival.map(|finding| format!("{}: {}", finding.name, finding.meaning)).collect();
+            let found: Vec<String> = rival.map(|one| format!("{}: {}", one.name, one.meaning)).collect();
+            for rival in found.iter().filter(|rival| !known.contains(rival)) {
+                journal::write(Priority::Warning, rival, &[("ISOTHERM_RIVAL", rival)]);
+            }
+            *known = found;
         }
         known.clone()
     }
