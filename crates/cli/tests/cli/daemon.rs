@@ -163,10 +163,13 @@ fn programs_come_and_go_at_any_moment() {
     let machine = Machine::new("churn", "");
     let shell = machine.program(Path::new("/bin/sh"));
     let daemon = machine.daemon();
-    let script = "i=0; while [ $i -lt 300 ]; do (exec true) & [ $((i % 20)) = 0 ] && wait; i=$((i+1)); done; \
+    let enough = machine.folder.path().join("enough");
+    let script = "while [ ! -e $0 ]; do for _ in 1 2 3 4 5 6 7 8; do (exec true) & done; wait; done; \
                   exec sleep 600";
-    let program = Process::start(Command::new(&shell).args(["-c", script]));
+    let program = Process::start(Command::new(&shell).args(["-c", script]).arg(&enough));
     machine.until("it is followed", |group| programs(group) >= 1);
+    std::thread::sleep(Duration::from_secs(2));
+    std::fs::write(&enough, "").expect("written");
     // What it executes at last belongs to no group.
     machine.until("it has left", |group| programs(group) == 0);
     assert_eq!(program.field("TracerPid"), "0");
