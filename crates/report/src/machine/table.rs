@@ -129,7 +129,7 @@ mod tests {
             .expect("a row")
             .split_whitespace()
             .collect();
-        assert_eq!(row[..8], ["database", "isotherm", "1", "0", "1G", "3G", "91.3", "%"], "{text}");
+        assert_eq!(row[..8], ["database", "isotherm", "1", "0B", "1G", "3G", "91.3", "%"], "{text}");
         assert!(text.contains("post?gres") && !text.contains('\u{1b}'), "{text}");
         assert!(text.ends_with("database: accessed-bits: late\nrival: numad runs\n"), "{text}");
     }
