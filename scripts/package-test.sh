@@ -197,6 +197,7 @@ test_deb() {
     "${enter[@]}" systemctl is-active isotherm && fail "the removed daemon runs"
     "${enter[@]}" dpkg --purge isotherm
     files | diff "$work/before" - || fail "the purge left something or took too much"
+    "${enter[@]}" sh -c 'kill $(pidof measured)'
 }
 
 test_static() {
