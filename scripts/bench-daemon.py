@@ -29,19 +29,20 @@ def resident_megabytes(pid):
     return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
-def measure(binary, folder, program, arguments, count, seconds):
+def measure(binary, folder, program, arguments, count, seconds, policy):
     """Runs `count` programs, spread over the groups, and a daemon beside them."""
     names = [f"bench-{os.getpid()}-{group}" for group in range(GROUPS)]
     for name in names:
         shutil.copy(program, folder / name)
     groups = "".join(f'[[group]]\nname = "{name}"\ncommand = "{name}"\n' for name in names)
     config, socket = folder / "isotherm.toml", folder / "socket"
-    config.write_text(f'shadow = true\nlisten = "off"\n{groups}')
+    config.write_text(f'shadow = true\nlisten = "off"\npolicy = "{policy}"\n{groups}')
     programs = [
         subprocess.Popen([folder / names[at % GROUPS], *arguments], stdout=subprocess.DEVNULL)
         for at in range(count)
     ]
-    daemon = subprocess.Popen([binary, "daemon", "--config", config, "--socket", socket])
+    command = [binary, "daemon", "--config", config, "--socket", socket]
+    daemon = subprocess.Popen(command, stderr=subprocess.DEVNULL)
     try:
         # Programs are found and their memory is read first.
         time.sleep(10)
@@ -72,15 +73,16 @@ def main():
     parser.add_argument("--busy", type=int, default=10)
     options = parser.parse_args()
     cases = [
-        ("50 idle programs", shutil.which("sleep"), ["3600"], 50),
+        ("50 idle programs", shutil.which("sleep"), ["3600"], 50, "isotherm"),
+        # The default policy hardly samples where nothing is to be gained.
         (f"{options.busy} busy programs", options.target,
-         ["planted", "--size", "64M", "--operations", "100000000000"], options.busy),
+         ["planted", "--size", "64M", "--operations", "100000000000"], options.busy, "hybridtier"),
     ]
-    for name, program, arguments, count in cases:
+    for name, program, arguments, count, policy in cases:
         with tempfile.TemporaryDirectory() as folder:
             used, memory, samples = measure(
-                options.binary, pathlib.Path(folder), program, arguments, count, options.seconds)
-        print(f"{name} in {min(count, GROUPS)} groups: {100 * used:.2f} % of a core, {memory:.0f} MB, "
+                options.binary, pathlib.Path(folder), program, arguments, count, options.seconds, policy)
+        print(f"{name} under {policy} in {min(count, GROUPS)} groups: {100 * used:.2f} % of a core, {memory:.0f} MB, "
               f"{samples:.0f} samples a second", flush=True)
 
 

@@ -1,5 +1,5 @@
-//! Messages with fields for the journal (systemd's native protocol, <https://systemd.io/JOURNAL_NATIVE_PROTOCOL>);
-//! lines on standard error where that is not the journal.
+//! Messages with fields for the journal, by systemd's native protocol
+//! (<https://systemd.io/JOURNAL_NATIVE_PROTOCOL>); lines on standard error where that is not the journal.
 
 use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
