@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The demo: records two programs of Debian, replays each for ten minutes with a fifth of its memory fast, and
-# writes reports. sqlite3 returns to the same pages and gains; sort does not, and hardly any policy helps it.
+# writes reports. sqlite3 returns to the same pages and gains; sort reads in passes: some policies slow it.
 # A finished recording of the same inputs is used again; FORCE=1 records again.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -45,5 +45,5 @@ record sort "$folder/lines.txt" sort --parallel=1 -S 200M "$folder/lines.txt"
 replay shop
 replay sort
 echo
-echo "sqlite3 gains from tiering, sort hardly does: the first sentence of each says so."
+echo "sqlite3 gains under every policy; sort gains under some, and is slower under others: the tables say which."
 echo "Open $folder/shop.html and $folder/sort.html in a browser; docs/guide/report.md says how to read them."
