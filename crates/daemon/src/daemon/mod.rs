@@ -6,7 +6,7 @@
 //! | line | effect |
 //! |---|---|
 //! | `status`, `status json` | prints a [`MachineStatus`] as JSON on one line |
-//! | `mappings GROUP` | prints the memory of a group's programs by address, likewise; the first answer is empty |
+//! | `mappings GROUP` | prints a group's memory by address, likewise; the first answer is empty |
 //! | `reload` | reads the configuration again; a file with a mistake changes nothing |
 //! | `group NAME policy POLICY` | changes a group's policy until the next reload |
 //! | `group NAME limit SIZE` | changes a group's limit, likewise; `none` removes it |
@@ -304,8 +304,8 @@ impl Daemon {
             engine.set_members(programs);
         }
         self.guests.expire();
-        let fast = self.fast()?;
         let used: Bytes = self.engines.iter().map(Engine::used).chain(self.guests.used()).sum();
+        let fast = self.fast(used)?;
         self.guests.set_spare(Bytes(fast.0.saturating_sub(used.0)));
         let groups = self.engines.iter().map(|engine| engine.claim(fast));
         let claims: Vec<_> = groups.chain(self.guests.claims()).collect();
@@ -353,16 +353,15 @@ impl Daemon {
         }
     }
 
-    /// Returns the fast memory for all groups: what they have of the fast tier and what is free there, up to
+    /// Returns the fast memory for all groups: what they use of the fast tier and what is free there, up to
     /// the limit.
-    fn fast(&self) -> Result<Bytes, DaemonError> {
+    fn fast(&self, used: Bytes) -> Result<Bytes, DaemonError> {
         let plan = TierPlan::read(Path::new("/"), &self.machine.tiers)?;
         let tier = plan.tiers.first().map_or(Bytes(0), |tier| tier.size);
         if plan.shadow {
             let all = Bytes(tier.0 / SHADOW_SHARE);
             return Ok(self.config.fast.map_or(all, |size| size.of(tier)).min(tier));
         }
-        let used: Bytes = self.engines.iter().map(Engine::used).chain(self.guests.used()).sum();
         let there = (used + plan.free).min(tier);
         Ok(self.config.fast.map_or(there, |size| size.of(tier)).min(there))
     }

@@ -138,6 +138,7 @@ fn a_process_that_sleeps_is_not_scanned_again() {
     asleep.follow(Pid(sleeper.id())).unwrap();
     awake.follow(own()).unwrap();
     until(|| awake.scans().scans > 20);
+    std::thread::sleep(Duration::from_millis(100));
     let scans = asleep.scans().scans;
     sleeper.kill().unwrap();
     sleeper.wait().unwrap();
