@@ -1,7 +1,7 @@
 # Every target installs what it needs. `make` alone lists the targets.
 .DEFAULT_GOAL := help
 PREFIX ?= /usr/local
-.PHONY: help setup demo demo-clean build install docs memory-curves dram-judge test torture lint fuzz fuzz-long bench bench-live bench-daemon live-trial adaptation score score-quick lab-setup lab-test lab-neoprof lab-programs alloc-programs hw-test hw-test-quick hw-library hw-synth pace streams isotherm-policy jenga-figures package-build deb static image package-test clean
+.PHONY: help setup demo demo-clean build install docs memory-curves dram-judge test torture lint fuzz fuzz-long bench bench-live bench-daemon live-trial adaptation score score-quick lab-setup lab-test lab-neoprof lab-programs alloc-programs hw-test hw-test-quick hw-library hw-synth pace streams isotherm-policy jenga-figures package-build deb static image package-test wheel python-test bench-python clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -35,6 +35,18 @@ image: package-build ## Build an OCI image for packaging/kubernetes.yaml
 
 package-test: deb static image ## Install, run, upgrade and purge the packages in roots of Debian 11 and 12 (as root; five minutes)
 	@scripts/package-test.sh
+
+wheel: ## Build the Python package's wheel in build/wheels
+	@scripts/setup.sh python
+	@scripts/wheel.sh
+
+python-test: setup ## Install the wheel in a fresh environment, run the README's example and the package's tests
+	@scripts/python-test.sh
+
+bench-python: wheel ## Measure the Python package beside the binary (five minutes)
+	cargo build --release -p isotherm
+	build/python/bin/pip install --quiet --force-reinstall --no-deps build/wheels/*.whl
+	@build/python/bin/python scripts/bench-python.py
 
 docs: setup ## Write the documents' tables of policies, workloads and machines from the registries
 	ISOTHERM_WRITE_DOCS=1 cargo test -p isotherm --test cli documents

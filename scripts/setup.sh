@@ -6,6 +6,7 @@
 #   scripts/setup.sh [all]    that, and what tests need
 #   scripts/setup.sh bench    that, and what benchmarks compare with
 #   scripts/setup.sh package  what packages and their tests need
+#   scripts/setup.sh python   what the Python package and its tests need
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -42,6 +43,7 @@ all | bench)
     install_packages "${test_packages[@]}"
     # A Python that reads traces as users' tools do, and Kubernetes' schema.
     make_venv build/venv scripts/requirements.txt
+    make_venv build/python scripts/requirements-python.txt
     fetch_prometheus
     # Not every release has it; the benchmark leaves out what is missing.
     if [ "${1:-all}" = bench ] && apt-cache show libmimalloc2.0 >/dev/null 2>&1; then
@@ -52,5 +54,9 @@ package)
     install_packages python3-venv "${package_packages[@]}"
     make_venv build/zig scripts/requirements-package.txt
     ;;
-*) fail "expected 'demo', 'all', 'bench' or 'package', not '$1'" ;;
+python)
+    install_packages python3-venv
+    make_venv build/python scripts/requirements-python.txt
+    ;;
+*) fail "expected 'demo', 'all', 'bench', 'package' or 'python', not '$1'" ;;
 esac

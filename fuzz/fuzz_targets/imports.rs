@@ -1,11 +1,11 @@
-//! Any text as another tool's output gives rows or one line of error. The first byte chooses the tool.
+//! Any bytes as another tool's output give rows or one line of error. The first byte chooses the tool.
 
 #![no_main]
 
 use isotherm_core::Bytes;
 use isotherm_core::cache::Geometry;
 use isotherm_trace::Rows;
-use isotherm_trace::import::{DamonOptions, PerfOptions, damon, lackey, perf};
+use isotherm_trace::import::{DamonOptions, PerfOptions, damon, lackey, oracle_general, perf};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|text: &[u8]| {
@@ -23,6 +23,7 @@ fuzz_target!(|text: &[u8]| {
             let options = DamonOptions { bytes_per_access: 1 << 40, ..DamonOptions::default() };
             damon(text, &options, &mut sink)
         }
+        b'o' => oracle_general(text, &mut sink),
         _ => return,
     };
     match result {

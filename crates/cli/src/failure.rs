@@ -3,8 +3,9 @@
 use std::fmt;
 use std::path::Path;
 
+/// Why a verb failed.
 #[derive(Debug)]
-pub(crate) enum Failure {
+pub enum Failure {
     /// Bad input or usage: exit code 2.
     Usage(String),
     /// The work itself failed: exit code 1.
@@ -41,7 +42,8 @@ impl Failure {
         }
     }
 
-    pub(crate) fn code(&self) -> u8 {
+    /// Returns the exit status that says it.
+    pub fn code(&self) -> u8 {
         match self {
             Self::Usage(_) => 2,
             Self::Failed(_) => 1,

@@ -11,12 +11,14 @@ use isotherm_trace::open_regular;
 use object::{Object, ReadCache};
 use twox_hash::XxHash64;
 
+use crate::program;
+
 /// Bytes read at once.
 const CHUNK: usize = 1 << 16;
 
-/// Returns this binary's fingerprint.
+/// Returns the fingerprint of the file that holds this code.
 pub(crate) fn own() -> Option<Fingerprint> {
-    of(Path::new("/proc/self/exe"))
+    program::embedding().map_or_else(|| of(Path::new("/proc/self/exe")), |embedding| of(&embedding.file))
 }
 
 /// Returns a program's, looked up as a shell would.
@@ -35,7 +37,7 @@ pub(crate) fn files_of(name: &OsStr) -> Vec<PathBuf> {
 
 /// Returns a file's: the build id, which costs the same for any size, or else a hash of the contents; `None`
 /// if it cannot be read.
-pub(crate) fn of(path: &Path) -> Option<Fingerprint> {
+pub fn of(path: &Path) -> Option<Fingerprint> {
     let mut file = open_regular(path).ok()?;
     build_id(&file).or_else(|| contents(&mut file).ok())
 }

@@ -18,7 +18,7 @@ use isotherm_workloads::Workload;
 
 use crate::failure::Failure;
 use crate::memory::Memory;
-use crate::progress;
+use crate::progress::Watch;
 
 /// Maximum bytes of a text file: a scoreboard has one, a machine a hundredth.
 const TEXT: u64 = 16 << 20;
@@ -127,7 +127,7 @@ pub(crate) fn load_trace(
     process: Option<&str>,
     page_size: PageSize,
     demand: &Demand,
-    quiet: bool,
+    watch: &Watch,
 ) -> Result<Loaded, Failure> {
     let mut reader = TraceReader::open(path).map_err(Failure::usage)?;
     let name = path.display().to_string();
@@ -139,7 +139,7 @@ pub(crate) fn load_trace(
         return Err(too_many(&name, max));
     }
     demand.memory.say(&format!("{rows} accesses"), demand.replay(rows, 0), "fewer accesses")?;
-    let bar = progress::bar(rows, "reading", quiet);
+    let bar = watch.bar(rows, "reading");
     let mut builder = StreamBuilder::new(page_size);
     let mut rows = Rows::default();
     while (builder.len() as u64) < limit && reader.next(&mut rows).map_err(Failure::usage)? {
@@ -152,6 +152,7 @@ pub(crate) fn load_trace(
         }
         builder.append(&rows);
         bar.set_position(builder.len() as u64);
+        watch.check()?;
     }
     bar.finish_and_clear();
     let stream = builder.finish(&name).map_err(Failure::usage)?;
@@ -197,7 +198,7 @@ pub(crate) fn load_workload(
     page_size: PageSize,
     seed: u64,
     demand: &Demand,
-    quiet: bool,
+    watch: &Watch,
 ) -> Result<Loaded, Failure> {
     let footprint = workload.build(&parameters, seed).map_err(Failure::usage)?.footprint();
     let program = workload.memory(&parameters, footprint);
@@ -210,17 +211,18 @@ pub(crate) fn load_workload(
     let need = Bytes(program.0.saturating_add(demand.replay(accesses, pages).0));
     let what = format!("{} and at most {accesses} accesses", workload.name);
     demand.memory.say(&what, need, "a smaller footprint or fewer accesses")?;
-    let bar = progress::line(quiet);
+    let bar = watch.line();
     let mut full = false;
     let mut progress = |misses: u64| {
         full = misses > max;
         bar.set_message(format!("{}: {} M misses", workload.name, misses / 1_000_000));
         bar.tick();
-        if full { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        if full || watch.check().is_err() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     };
     let loaded =
         isotherm_sim::load_workload(workload, parameters, page_size, seed, demand.limit, &mut progress);
     bar.finish_and_clear();
+    watch.check()?;
     if full {
         return Err(too_many(workload.name, max));
     }

@@ -3,12 +3,14 @@
 use std::path::PathBuf;
 
 use crate::failure::Failure;
+use crate::program;
 
 pub(crate) const AGENT: &str = "libisotherm.so";
 pub(crate) const ALLOCATOR: &str = "libisotherm_alloc.so";
+pub(crate) const RECORDER: &str = "libisotherm_recorder_plugin.so";
 
 pub(crate) fn find(name: &str) -> Option<PathBuf> {
-    let own = std::env::current_exe().ok()?;
+    let own = program::file().ok()?;
     let folder = own.parent()?;
     let places = [folder.join("deps").join(name), folder.join(name), folder.join("../lib").join(name)];
     places.into_iter().find(|place| place.is_file())

@@ -7,9 +7,19 @@ use isotherm_core::manifest::Fingerprint;
 use isotherm_policies::Entry;
 
 use crate::failure::Failure;
+use crate::program;
 
-/// Returns the policy of a name, or loads it from a library if the name ends in `.so` or contains a `/`.
+/// Returns the policy of a name, or loads it: from Python's source if the name is `FILE.py:CLASS`,
+/// from a library if it ends in `.so` or contains a `/`.
 pub(crate) fn find(name: &str) -> Result<&'static Entry, Failure> {
+    if name.contains(".py:") {
+        return match program::embedding() {
+            Some(embedding) => (embedding.load_policy)(name).map_err(Failure::Usage),
+            None => Err(Failure::Usage(format!(
+                "{name}: a policy in Python; expected `python -m isotherm` of the Python package, which runs it"
+            ))),
+        };
+    }
     if name.contains('/') || name.ends_with(".so") {
         return isotherm_plugin::load(Path::new(name)).map_err(Failure::usage);
     }

@@ -9,6 +9,7 @@ use serde_json::Value;
 
 /// The crates from the top down: each may depend on those behind it only.
 const ORDER: &[&str] = &[
+    "isotherm-python",
     "isotherm",
     "isotherm-preload",
     "isotherm-daemon",

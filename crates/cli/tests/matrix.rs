@@ -29,6 +29,7 @@ fn run(workload: &Workload) -> Report {
         scale: loaded.scale,
         intervals: 20,
         version: "test",
+        stop: None,
     };
     let mut report = simulate(&loaded.input, &experiment, &|| ())
         .unwrap_or_else(|error| panic!("{}: {error}", workload.name));

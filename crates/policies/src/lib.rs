@@ -188,4 +188,4 @@ mod prelude {
 pub use build::BuildError;
 pub use isotherm_core::Setup;
 pub use pact::Pact;
-pub use registry::{Bound, Entry, Hosts, Kind, Library, UnknownPolicy, add, find};
+pub use registry::{Bound, Entry, Hosts, Kind, Library, UnknownPolicy, add, find, replace};

@@ -295,6 +295,22 @@ pub fn add(entry: Entry) -> Result<&'static Entry, &'static Entry> {
     Ok(entry)
 }
 
+/// Adds the entry of a policy as [`add`] does, in place of one that was added under its name before: a user
+/// who works interactively writes a policy again and again.
+///
+/// # Errors
+/// If an entry of this crate has its name: that entry.
+pub fn replace(entry: Entry) -> Result<&'static Entry, &'static Entry> {
+    if let Some(taken) = ALL.iter().find(|other| other.name == entry.name) {
+        return Err(taken);
+    }
+    let entry: &'static Entry = Box::leak(Box::new(entry));
+    let mut loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
+    loaded.retain(|other| other.name != entry.name);
+    loaded.push(entry);
+    Ok(entry)
+}
+
 /// Returns the entry of that name, loaded ones included. Fails if no entry has it.
 pub fn find(name: &str) -> Result<&'static Entry, UnknownPolicy> {
     let all = || ALL.iter().chain(loaded());
@@ -340,6 +356,16 @@ mod tests {
         assert!(find("loaded-by-a-tst").expect_err("misspelt").advice.contains("loaded-by-a-test"));
         assert!(add(entry("loaded-by-a-test")).is_err(), "taken by the one before");
         assert!(ALL.iter().all(|entry| entry.name != "loaded-by-a-test"));
+    }
+
+    #[test]
+    fn a_replaced_policy_is_found_anew_and_none_of_this_crate_is_replaced() {
+        let entry =
+            |name, title| Entry::policy(name, title, &[], &|_, _| boxed(crate::first_touch::FirstTouch));
+        assert_eq!(replace(entry("lru", "Another")).expect_err("taken").title, "LRU");
+        replace(entry("replaced-by-a-test", "First")).expect("free");
+        replace(entry("replaced-by-a-test", "Second")).expect("replaced");
+        assert_eq!(find("replaced-by-a-test").expect("it was added").title, "Second");
     }
 
     #[test]

@@ -90,6 +90,7 @@ fn all_fast(
         scale: loaded.scale,
         intervals: 1,
         version: "",
+        stop: None,
     };
     let testbed = Testbed::new(&loaded.input, &experiment)?;
     Ok(testbed.all_fast_ends().last().copied().unwrap_or_default())

@@ -229,6 +229,7 @@ fn run_stream(
             scale,
             intervals: key.intervals,
             version: "",
+            stop: None,
         })
         .collect();
     let mut unknown: BTreeMap<TestbedKey, &Experiment<'_>> =
@@ -315,6 +316,7 @@ mod tests {
                 scale: scale(key, &loaded).expect("a scale"),
                 intervals: key.intervals,
                 version: "",
+                stop: None,
             };
             Testbed::new(&loaded.input, &experiment).expect("it runs").all_fast_ends().to_vec()
         };

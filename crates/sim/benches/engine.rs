@@ -88,6 +88,7 @@ fn replay(input: &Input, profile: &Profile, policy: &str, runs: u64) -> Duration
         scale: Scale { footprint, time: footprint * input.stream.threads as f64 / REFERENCE_THREADS },
         intervals: INTERVALS,
         version: "bench",
+        stop: None,
     };
     let alone = rayon::ThreadPoolBuilder::new().num_threads(1).build().expect("a thread");
     let report = alone.install(|| simulate(input, &experiment, &|| ())).expect("a valid experiment");

@@ -71,6 +71,7 @@ fn line(workload: &Workload, profile: &Profile) -> Result<bool, Box<dyn std::err
         scale: loaded.scale,
         intervals: INTERVALS,
         version: env!("CARGO_PKG_VERSION"),
+        stop: None,
     };
     let bench = Testbed::new(&loaded.input, &experiment)?;
     let fast = size.pages(&loaded.input.stream)?;

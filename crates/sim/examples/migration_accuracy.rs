@@ -43,6 +43,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         scale,
         intervals: INTERVALS,
         version: "example",
+        stop: None,
     };
     let report = simulate(&input, &experiment, &|| ())?;
     println!("{name}, {fast} fast pages of {}, scale {:.0}", input.stream.pages.len(), scale.footprint);

@@ -270,7 +270,8 @@ impl Locator for BeladyPlacement<'_> {
     }
 }
 
-fn evict_latest(latest: &mut BinaryHeap<(u64, u32)>, resident: &mut [u64]) {
+/// Lets the page go whose next use is latest.
+pub(crate) fn evict_latest(latest: &mut BinaryHeap<(u64, u32)>, resident: &mut [u64]) {
     while let Some((next, page)) = latest.pop() {
         if resident[page as usize] == next {
             resident[page as usize] = 0;
@@ -299,6 +300,11 @@ impl NextUses {
             next[index] = std::mem::replace(&mut first[access.page as usize], index as u32);
         }
         Self { next, first }
+    }
+
+    /// Returns the index of the next access to the same page, for each access.
+    pub(crate) fn next(&self) -> &[u32] {
+        &self.next
     }
 }
 

@@ -53,6 +53,9 @@ pub enum SimulateError {
     /// The policy cannot be built for this size.
     #[error(transparent)]
     Build(#[from] BuildError),
+    /// The caller asked for the work to end.
+    #[error("stopped before the end")]
+    Stopped,
     /// The policy asks for a signal that the simulator lacks.
     #[error(transparent)]
     Engine(#[from] EngineError),

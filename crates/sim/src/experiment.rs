@@ -1,6 +1,7 @@
 //! The input of a simulation, and what runs on it.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::AtomicBool;
 
 use isotherm_core::manifest::Manifest;
 use isotherm_core::parameters::{Parameters, Scale};
@@ -51,6 +52,8 @@ pub struct Experiment<'a> {
     pub intervals: usize,
     /// Isotherm's version.
     pub version: &'a str,
+    /// Ends the work early once it is set: [`crate::SimulateError::Stopped`].
+    pub stop: Option<&'a AtomicBool>,
 }
 
 impl Input {

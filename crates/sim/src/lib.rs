@@ -21,6 +21,7 @@
 //!     scale: loaded.scale,
 //!     intervals: INTERVALS,
 //!     version: "example",
+//!     stop: None,
 //! };
 //! let run = &simulate(&loaded.input, &experiment, &|| ())?.runs[0];
 //! assert!(0.3 < run.hit_ratio && run.hit_ratio <= run.belady_hit_ratio);
@@ -31,6 +32,7 @@
 
 mod bound_replay;
 mod bounds;
+mod cache_hits;
 mod criticality;
 mod device;
 mod error;
@@ -54,11 +56,13 @@ mod side_by_side;
 mod simulate;
 mod size;
 mod soar;
+mod stop;
 mod stream;
 mod summary;
 mod testbed;
 mod workload;
 
+pub use cache_hits::{Algorithm, cache_hits};
 pub use criticality::{
     Criticality, PageStall, TierStall, Truth, WindowStall, pearson, spearman, stall_window,
 };
@@ -69,7 +73,7 @@ pub use long::Length;
 pub use memory::{ACCESS_MEMORY, replay_memory};
 pub use result::{
     Charges, FailedMoves, Heatmap, Held, InputSummary, Interval, LongRun, Region, Report, Round, RunResult,
-    TimeParts,
+    TimeParts, UNMAPPED,
 };
 pub use side_by_side::{Program, Share, Shared, Sharing, side_by_side};
 pub use simulate::{simulate, simulate_long};

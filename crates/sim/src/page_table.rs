@@ -141,6 +141,12 @@ impl PageTable {
         (tier != UNMAPPED).then_some(TierId(tier))
     }
 
+    /// Returns [`crate::RunResult::page_tiers`].
+    pub(crate) fn tiers_of_pages(&self) -> Vec<u8> {
+        let tier = |page| self.tier_of(PageId(page as u32)).map_or(crate::UNMAPPED, |tier| tier.0);
+        (0..self.pages()).map(tier).collect()
+    }
+
     pub(crate) fn max_shadows(&self) -> Pages {
         Pages(self.max_shadows)
     }

@@ -1,6 +1,7 @@
 //! Executes a stream's accesses in blocks, each on its thread's pipeline and page's tier, and samples them.
 
 use std::ops::Range;
+use std::sync::atomic::AtomicBool;
 
 use isotherm_core::{Bytes, Counters, Nanos, Operation, PageId, PageSize, Sample, Spent, TierId};
 use isotherm_machine::{BLOCK, BlockEnd, Cause, Cores, Footprint, MAX_TIERS, Profile, Tier, Translation};
@@ -11,6 +12,7 @@ use crate::long::Counted;
 use crate::page_state::TIER_MASK;
 use crate::page_table::{Locator, traps};
 use crate::sampler::Sampler;
+use crate::stop::check;
 use crate::stream::{Access, Stream};
 use crate::summary::Grid;
 use crate::{Charges, Interval};
@@ -51,6 +53,7 @@ pub(crate) struct Processor<'a, L> {
     next: usize,
     /// Access from which on the stream is repeated, at the start of an interval.
     again: Option<usize>,
+    stop: Option<&'a AtomicBool>,
     interval_length: usize,
     /// Hits, loads and load hits before the current interval.
     before: [u64; 3],
@@ -89,6 +92,7 @@ impl<'a, L: Locator> Processor<'a, L> {
             task_thread: 0,
             next: 0,
             again: None,
+            stop: None,
             interval_length: interval_length.max(1),
             before: [0; 3],
         }
@@ -97,6 +101,11 @@ impl<'a, L: Locator> Processor<'a, L> {
     /// Lets the stream begin again at its end, by [`Self::rewind`], with the interval of access `from`.
     pub(crate) fn repeating(self, from: usize) -> Self {
         Self { again: Some(from / self.interval_length * self.interval_length), ..self }
+    }
+
+    /// Unwinds from the next block once `stop` is set.
+    pub(crate) fn stopping(self, stop: Option<&'a AtomicBool>) -> Self {
+        Self { stop, ..self }
     }
 
     /// Begins another round over the stream, with everything else as it is.
@@ -162,6 +171,7 @@ impl<'a, L: Locator> Processor<'a, L> {
         if self.ended() {
             return false;
         }
+        self.stop.inspect(|stop| check(stop));
         if self.next.is_multiple_of(self.interval_length) {
             self.locator.interval(self.next);
         }

@@ -1,6 +1,7 @@
 //! One replay of a stream on a machine: shared by comparing policies and sizing.
 
 use std::sync::OnceLock;
+use std::sync::atomic::AtomicBool;
 
 use isotherm_core::parameters::{Parameters, Scale};
 use isotherm_core::{
@@ -31,6 +32,8 @@ pub(crate) struct Replay<'a> {
     pub(crate) interval_length: usize,
     /// The rounds of a long run; `None` for a single replay.
     pub(crate) long: Option<Long>,
+    /// Ends the replay early once it is set.
+    pub(crate) stop: Option<&'a AtomicBool>,
     /// Computed for the first bound that needs them.
     ranks: OnceLock<IntervalRanks>,
     next_uses: OnceLock<NextUses>,
@@ -88,7 +91,18 @@ impl<'a> Replay<'a> {
         }
         let interval_length = stream.accesses.len().div_ceil(intervals.max(1)).max(1);
         let (ranks, next_uses) = (OnceLock::new(), OnceLock::new());
-        Ok(Self { stream, profile, ranges, seed, scale, interval_length, long: None, ranks, next_uses })
+        Ok(Self {
+            stream,
+            profile,
+            ranges,
+            seed,
+            scale,
+            interval_length,
+            long: None,
+            stop: None,
+            ranks,
+            next_uses,
+        })
     }
 
     /// Scales a policy's parameters for the run.
@@ -137,7 +151,8 @@ impl<'a> Replay<'a> {
         let ring = (self.profile.costs.ring_samples as f64 / self.scale.rates(times)) as u64;
         let sampler = Sampler::new(ring.max(MIN_RING), self.seed, &self.profile.costs);
         let scale = self.scale.footprint;
-        let processor = Processor::new(self.stream, self.profile, locator, interval_length, sampler, scale);
+        let processor = Processor::new(self.stream, self.profile, locator, interval_length, sampler, scale)
+            .stopping(self.stop);
         match &self.long {
             Some(long) => processor.repeating(long.loading),
             None => processor,

@@ -7,6 +7,9 @@ use isotherm_core::parameters::Parameters;
 use isotherm_core::{Bytes, Nanos, PageSize};
 use serde::Serialize;
 
+/// In [`RunResult::page_tiers`]: a page that is in no tier.
+pub const UNMAPPED: u8 = u8::MAX;
+
 /// Every run over one input on one machine.
 #[derive(Debug, Clone, Serialize)]
 pub struct Report {
@@ -275,6 +278,10 @@ pub struct RunResult {
     /// its time: in the last round of several. Empty for a bound that keeps no page table.
     #[serde(skip)]
     pub fast_cells: Vec<u8>,
+    /// Tier of each page of the stream at the end, [`UNMAPPED`] for one that is not mapped. Empty for a
+    /// bound.
+    #[serde(skip)]
+    pub page_tiers: Vec<u8>,
     /// The run as one of many rounds; `None` for a single replay. The fields above tell of the rounds that
     /// were simulated.
     pub long_run: Option<LongRun>,

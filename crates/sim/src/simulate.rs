@@ -14,6 +14,7 @@ use crate::experiment::{Experiment, Input};
 use crate::fast_size::FastSize;
 use crate::long::{Length, pays_back};
 use crate::result::{Interval, LongRun, Report, RunResult};
+use crate::stop::stoppable;
 use crate::testbed::{Testbed, ratios};
 
 /// A testbed with a fast tier of one size, and the bounds' hits there.
@@ -31,13 +32,13 @@ struct Sized<'a> {
 /// Replays the input under every policy at every size. Calls `done` after each run, from any thread.
 ///
 /// # Errors
-/// A size, machine or policy that cannot be simulated.
+/// A size, machine or policy that cannot be simulated, or work that was stopped.
 pub fn simulate(
     input: &Input,
     experiment: &Experiment<'_>,
     done: &(dyn Fn() + Sync),
 ) -> Result<Report, SimulateError> {
-    run(&Testbed::new(input, experiment)?, input, experiment, done)
+    stoppable(|| run(&Testbed::new(input, experiment)?, input, experiment, done))
 }
 
 /// Replays the input round after round, likewise, until rounds no longer change or so much is replayed, and
@@ -51,7 +52,7 @@ pub fn simulate_long(
     length: Length,
     done: &(dyn Fn() + Sync),
 ) -> Result<Report, SimulateError> {
-    run(&Testbed::new(input, experiment)?.lengthened(length)?, input, experiment, done)
+    stoppable(|| run(&Testbed::new(input, experiment)?.lengthened(length)?, input, experiment, done))
 }
 
 fn run(

@@ -40,7 +40,8 @@ impl<'a> Testbed<'a> {
     /// A machine with a number of tiers that the model does not run.
     pub fn new(input: &'a Input, experiment: &'a Experiment<'a>) -> Result<Self, SimulateError> {
         let Experiment { profile, scale, seed, intervals, .. } = *experiment;
-        let replay = Replay::new(&input.stream, &input.ranges, profile, scale, seed, intervals)?;
+        let mut replay = Replay::new(&input.stream, &input.ranges, profile, scale, seed, intervals)?;
+        replay.stop = experiment.stop;
         let finished = replay.fixed(true);
         let ends = finished.intervals.iter().map(|interval| interval.end_ns).collect();
         Ok(Self { input, experiment, replay, all_fast: (finished.end, ends), all_fast_long: None })
@@ -57,7 +58,8 @@ impl<'a> Testbed<'a> {
         known: AllFast,
     ) -> Result<Self, SimulateError> {
         let Experiment { profile, scale, seed, intervals, .. } = *experiment;
-        let replay = Replay::new(&input.stream, &input.ranges, profile, scale, seed, intervals)?;
+        let mut replay = Replay::new(&input.stream, &input.ranges, profile, scale, seed, intervals)?;
+        replay.stop = experiment.stop;
         let testbed = Self { input, experiment, replay, all_fast: known.once, all_fast_long: known.long };
         match length {
             Some(length) => testbed.rounds_of(length),
@@ -154,6 +156,7 @@ impl<'a> Testbed<'a> {
         result.samples = statistics.samples;
         result.samples_lost = statistics.lost;
         result.metadata_bytes = policy.metadata();
+        result.page_tiers = host.processor.locator.tiers_of_pages();
         result.tiering_cpu_ns = host.tiering_cpu;
         let mut before = (0, 0, 0);
         for (interval, noted) in result.timeline.iter_mut().zip(&host.history) {

@@ -29,6 +29,7 @@ fn runs(accesses: u32, page: impl FnMut(u32) -> u32, dependence: u8) -> [RunResu
         scale: Scale { footprint: 1.0, time: 1.0 },
         intervals: INTERVALS,
         version: "test",
+        stop: None,
     };
     let runs = simulate(&input, &experiment, &|| ()).expect("a valid experiment").runs;
     runs.try_into().expect("two policies")

@@ -42,6 +42,7 @@ fn long_runs_of(
         scale: Scale { footprint: scale, time: scale },
         intervals: INTERVALS,
         version: "test",
+        stop: None,
     };
     simulate_long(input, &experiment, length, &|| ()).expect("a valid experiment").runs
 }
@@ -161,6 +162,7 @@ fn loading_is_replayed_once_and_a_run_has_as_many_control_loops_as_asked() {
         scale: Scale { footprint: 16_000.0, time: 16_000.0 },
         intervals: INTERVALS,
         version: "test",
+        stop: None,
     };
     let length = Length::Loops { loops: 60, accesses: 10_000_000 };
     let testbed =

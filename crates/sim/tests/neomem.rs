@@ -158,6 +158,7 @@ fn a_machine_without_a_device_refuses() {
         scale: isotherm_core::parameters::Scale::NONE,
         intervals: 10,
         version: "test",
+        stop: None,
     };
     let error = isotherm_sim::simulate(&stream, &experiment, &|| ()).expect_err("no device").to_string();
     assert!(error.starts_with("this host lacks hot pages from a profiling device"), "{error}");

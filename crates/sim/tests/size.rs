@@ -31,6 +31,7 @@ fn sized(input: &Input, profile: &Profile, budget: f64, sample_accesses: u64) ->
         scale: Scale { footprint: SCALE, time: SCALE },
         length: None,
         version: "test",
+        stop: None,
     };
     size(input, &experiment, &|| ()).expect("a valid experiment")
 }

@@ -1,7 +1,7 @@
 //! The access trace: accesses of a program that missed the last-level cache, on disk and in memory.
 //!
-//! [`record`] records programs, [`import`] reads other tools' records, and [`TraceWriter`] and
-//! [`TraceReader`] write and read the format.
+//! [`record`] records programs, [`import`] reads other tools' records, [`export`] writes them, and
+//! [`TraceWriter`] and [`TraceReader`] write and read the format.
 //!
 //! ```
 //! use isotherm_trace::{Provenance, Row, Rows, TraceReader, TraceWriter};
@@ -24,6 +24,7 @@
 
 mod contain;
 mod error;
+pub mod export;
 mod format;
 mod group_reader;
 pub mod import;

@@ -2,10 +2,10 @@
 
 use std::io::{BufReader, Cursor};
 
-use isotherm_core::Bytes;
 use isotherm_core::cache::Geometry;
+use isotherm_core::{Bytes, PageSize};
 use isotherm_trace::import::{self, DamonOptions, ImportError, ImportSummary, PerfOptions};
-use isotherm_trace::{Row, Rows};
+use isotherm_trace::{Provenance, Row, Rows, TraceReader, TraceWriter, export};
 use proptest::prelude::*;
 
 /// Real output: `valgrind --tool=lackey --trace-mem=yes` of a static program, its first 300 instructions and
@@ -221,6 +221,68 @@ proptest! {
             if let Err(error) = imported {
                 prop_assert!(!error.to_string().contains('\n'), "{}", error);
             }
+        }
+    }
+}
+
+/// A record of oracleGeneral.
+fn record(object: u64, next: i64) -> Vec<u8> {
+    let mut bytes = 7u32.to_le_bytes().to_vec();
+    bytes.extend(object.to_le_bytes());
+    bytes.extend(4096u32.to_le_bytes());
+    bytes.extend(next.to_le_bytes());
+    bytes
+}
+
+fn oracle_general(bytes: &[u8]) -> Imported {
+    collect(|sink| import::oracle_general(Cursor::new(bytes), sink))
+}
+
+#[test]
+fn objects_of_oracle_general_become_pages_in_the_order_of_appearance() {
+    let records = [record(u64::MAX, 2), record(5, -1), record(u64::MAX, i64::MAX)].concat();
+    let (rows, summary) = oracle_general(&records).expect("three records");
+    assert_eq!((rows.line, summary.accesses), (vec![0, 64, 0], 3));
+    assert_eq!((rows.instructions, rows.store), (vec![100; 3], vec![0; 3]));
+    assert_eq!(oracle_general(&[]).expect("no record").0.len(), 0);
+}
+
+#[test]
+fn truncated_and_other_files_are_refused_in_one_line() {
+    let refused = |bytes: &[u8]| oracle_general(bytes).expect_err("no oracleGeneral").to_string();
+    let records = [record(1, 1), record(1, -1)].concat();
+    assert_eq!(refused(&records[..47]), "record 1: 23 bytes; expected 24 bytes: the file is truncated");
+    let later = "expected a record of oracleGeneral, whose next use comes later";
+    assert_eq!(refused(&[record(1, 0)].concat()), format!("record 0: next use 0; {later}"));
+    assert_eq!(refused(&[record(1, 1), record(1, -2)].concat()), format!("record 1: next use -2; {later}"));
+    assert!(refused(&[0; 24]).starts_with("record 0: next use 0; "));
+}
+
+proptest! {
+    #[test]
+    fn an_exported_trace_comes_back_page_by_page(rows in prop::collection::vec((0u32..3, 0u64..40), 1..300)) {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("t.trace");
+        let mut writer = TraceWriter::create(&path, Provenance::new("test")).expect("a new trace");
+        let mut written = Rows::default();
+        for &(process, page) in &rows {
+            let line = (0x7f_0000_0000 + page) << 6 | page;
+            let row = Row { process, thread: 0, instructions: 9, line, store: true, dependence: 1 };
+            written.push(row);
+        }
+        writer.append(&written).expect("written");
+        writer.finish().expect("finished");
+        let mut records = Vec::new();
+        let mut reader = TraceReader::open(&path).expect("a trace");
+        let count = export::oracle_general(&mut reader, PageSize::Base, &mut records).expect("exported");
+        prop_assert_eq!((count, records.len()), (rows.len() as u64, 24 * rows.len()));
+        let (back, _) = oracle_general(&records).expect("it is read");
+        for (first, one) in rows.iter().enumerate() {
+            let next = rows[first + 1..].iter().position(|other| other == one).map(|next| first + 1 + next);
+            let stored = i64::from_le_bytes(records[24 * first + 16..24 * first + 24].try_into().expect("8 bytes"));
+            prop_assert_eq!(stored, next.map_or(i64::MAX, |next| next as i64));
+            let same = |other: usize| back.line[other] == back.line[first];
+            prop_assert!((0..rows.len()).all(|other| same(other) == (rows[other] == *one)));
         }
     }
 }

@@ -31,11 +31,21 @@ pub(crate) struct Cli {
 }
 
 impl Cli {
-    /// Reads this process's command line; exits with help or an error if there is nothing to run.
-    pub(crate) fn read() -> Self {
+    /// Reads a command line; exits with help or an error if there is nothing to run.
+    pub(crate) fn read(line: impl IntoIterator<Item = OsString>) -> Self {
         let mut command = help::grouped(Self::command());
-        Self::from_arg_matches(&command.get_matches_mut())
+        Self::from_arg_matches(&command.try_get_matches_from_mut(line).unwrap_or_else(|error| error.exit()))
             .unwrap_or_else(|error| error.format(&mut command).exit())
+    }
+
+    /// Reads a command line that no user has typed.
+    pub(crate) fn parse_line(line: impl IntoIterator<Item = OsString>) -> Result<Self, Failure> {
+        Self::try_parse_from(line).map_err(|error| {
+            let text = error.render().to_string();
+            let lines = text.lines().take_while(|line| !line.is_empty()).map(str::trim);
+            let line = lines.collect::<Vec<_>>().join(" ");
+            Failure::Usage(line.strip_prefix("error: ").unwrap_or(&line).to_owned())
+        })
     }
 }
 
@@ -460,6 +470,8 @@ pub(crate) enum TraceVerb {
     },
     /// Convert the output of another tool, or a trace, to a trace
     Convert(ConvertArgs),
+    /// Write a trace in another tool's format
+    Export(ExportArgs),
 }
 
 /// Input formats of `trace convert`.
@@ -471,8 +483,34 @@ pub(crate) enum Format {
     Lackey,
     /// Text of DAMON access records
     Damon,
+    /// Records of libCacheSim's oracleGeneral, uncompressed
+    OracleGeneral,
     /// A trace, to merge its parts
     Trace,
+}
+
+/// Output formats of `trace export`.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum ExportFormat {
+    /// Records of libCacheSim's oracleGeneral: the page of each miss and its next use
+    OracleGeneral,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ExportArgs {
+    /// Format of the output
+    #[arg(long, value_enum)]
+    pub(crate) to: ExportFormat,
+    /// The trace
+    pub(crate) trace: PathBuf,
+    /// The file to write
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: PathBuf,
+    /// Size of the pages that are the objects
+    #[arg(long, value_name = "SIZE", value_enum, default_value_t = PageSizeArg::Base)]
+    pub(crate) page_size: PageSizeArg,
+    #[command(flatten)]
+    pub(crate) memory: MemoryArgs,
 }
 
 #[derive(Debug, Args)]

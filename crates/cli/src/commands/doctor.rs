@@ -1,7 +1,6 @@
 //! `isotherm doctor`: what this machine offers for tiering, what it lacks, and how to get that.
 
 use std::path::Path;
-use std::process::Command;
 
 use isotherm_core::{Nanos, Signal, Signals};
 use isotherm_doctor::{Findings, Offered, SelfTest, State, known_loop, self_test};
@@ -17,8 +16,8 @@ use isotherm_policies::ALL;
 
 use crate::args::DoctorArgs;
 use crate::failure::Failure;
-use crate::libraries;
 use crate::output::print;
+use crate::{libraries, program};
 
 /// Scans accessed bits several times within the second that a self-test takes.
 const PACE: Pace = Pace { interval: Nanos(50 * Nanos::MILLISECOND.0), budget: 0.1, program_budget: 0.1 };
@@ -80,10 +79,7 @@ fn examine_source(
 }
 
 fn test(name: &str, source: &mut [Box<dyn AccessSource>; 1], environment: &Environment) -> SelfTest {
-    // If /proc is hidden, finds the program as the shell did.
-    let own =
-        std::env::current_exe().unwrap_or_else(|_| std::env::args_os().next().unwrap_or_default().into());
-    let mut command = Command::new(own);
+    let mut command = program::command();
     command.args(["doctor", "--known-loop"]);
     command.envs(environment.variables.iter().map(|(name, value)| (name, value)));
     let tested = self_test(source, &mut command).into_iter().next().unwrap_or_default();

@@ -15,7 +15,7 @@ use crate::failure::Failure;
 use crate::memory::Memory;
 use crate::output::say;
 use crate::symbols::Symbols;
-use crate::{libraries, progress};
+use crate::{libraries, program, progress};
 
 pub(crate) fn run(args: RecordArgs) -> Result<(), Failure> {
     let output = args.output.display().to_string();
@@ -70,6 +70,8 @@ fn options(args: RecordArgs) -> Result<RecordOptions, Failure> {
     }
     options.max_bytes = args.max_size.map(|size| size.0);
     options.max_time = args.max_time.map(|time| Duration::from_nanos(time.0));
+    // The recorder looks beside the running program, which an embedding is not.
+    options.plugin = program::embedding().and_then(|_| libraries::find(libraries::RECORDER));
     options.stop = stop;
     Ok(options)
 }

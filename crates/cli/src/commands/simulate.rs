@@ -3,17 +3,34 @@
 use isotherm_core::parameters::{Parameters, Scale};
 use isotherm_machine::Profile;
 use isotherm_policies::Entry;
-use isotherm_sim::{Experiment, FastSize, Input, Loaded, SimulateError, simulate, simulate_long};
+use isotherm_sim::{Experiment, FastSize, Input, Loaded, Report, SimulateError, simulate, simulate_long};
 
 use crate::args::{ReplayArgs, SimulateArgs};
 use crate::commands::machines::load_profile;
 use crate::failure::Failure;
 use crate::input::{self, Demand};
 use crate::memory::Memory;
+use crate::progress::Watch;
 use crate::settings::{self, Setting};
-use crate::{fingerprint, output, policies, progress};
+use crate::{fingerprint, output, policies};
 
 pub(crate) fn run(args: &SimulateArgs) -> Result<(), Failure> {
+    let (report, _) = compute(args, &Watch::new(args.replay.quiet))?;
+    if args.replay.json {
+        return output::print(&format!("{}\n", isotherm_report::json(&report)));
+    }
+    output::print(&isotherm_report::table(&report))?;
+    output::name_report(args.replay.report.as_deref(), args.replay.quiet);
+    Ok(())
+}
+
+/// Loads the input alone.
+pub(crate) fn load_only(args: &SimulateArgs, watch: &Watch) -> Result<Loaded, Failure> {
+    load(&args.replay, &mut settings::parse(&args.replay.set)?, (1, (0, 0)), watch)
+}
+
+/// Does the work and writes the page; returns the result, and the input that was replayed.
+pub(crate) fn compute(args: &SimulateArgs, watch: &Watch) -> Result<(Report, Loaded), Failure> {
     let length = args.length.length()?;
     let mut settings = settings::parse(&args.replay.set)?;
     let policies = select_policies(&args.policy, &mut settings)?;
@@ -23,9 +40,9 @@ pub(crate) fn run(args: &SimulateArgs) -> Result<(), Failure> {
     set_machine(&mut profile, &mut settings)?;
     let page = output::open(args.replay.report.as_ref())?;
     let runs = (policies.len() * sizes.len()) as u64;
-    let loaded = load(&args.replay, &mut settings, (runs, (0, 0)))?;
+    let loaded = load(&args.replay, &mut settings, (runs, (0, 0)), watch)?;
     let scale = parse_scale(&args.replay.scale, loaded.scale)?;
-    let bar = progress::bar(runs, "simulating", args.replay.quiet);
+    let bar = watch.bar(runs, "simulating");
     let experiment = Experiment {
         policies,
         sizes,
@@ -34,6 +51,7 @@ pub(crate) fn run(args: &SimulateArgs) -> Result<(), Failure> {
         scale,
         intervals: args.intervals as usize,
         version: env!("CARGO_PKG_VERSION"),
+        stop: Some(watch.flag()),
     };
     let done = || bar.inc(1);
     let report = match length {
@@ -45,12 +63,7 @@ pub(crate) fn run(args: &SimulateArgs) -> Result<(), Failure> {
     report.manifest.policy_libraries = policies::libraries(report.runs.iter().map(|run| &run.policy));
     bar.finish_and_clear();
     output::write(page, || isotherm_report::html(&report))?;
-    if args.replay.json {
-        return output::print(&format!("{}\n", isotherm_report::json(&report)));
-    }
-    output::print(&isotherm_report::table(&report))?;
-    output::name_report(args.replay.report.as_deref(), args.replay.quiet);
-    Ok(())
+    Ok((report, loaded))
 }
 
 /// Returns the failure with the input's name where the input is at fault.
@@ -103,6 +116,7 @@ pub(crate) fn load(
     args: &ReplayArgs,
     settings: &mut Vec<Setting<'_>>,
     (runs, samples): (u64, (u64, u64)),
+    watch: &Watch,
 ) -> Result<Loaded, Failure> {
     // A scale that is no number is found before the work.
     parse_scale(&args.scale, Scale::NONE)?;
@@ -115,11 +129,11 @@ pub(crate) fn load(
             let mut parameters = workload.parameters();
             settings::apply(settings, &mut parameters)?;
             settings::finish(settings)?;
-            input::load_workload(workload, parameters, page_size, args.seed, &demand, args.quiet)
+            input::load_workload(workload, parameters, page_size, args.seed, &demand, watch)
         }
         (None, Some(path)) => {
             settings::finish(settings)?;
-            input::load_trace(path, args.process.as_deref(), page_size, &demand, args.quiet)
+            input::load_trace(path, args.process.as_deref(), page_size, &demand, watch)
         }
         (None, None) => Err(Failure::usage("expected a trace or --workload NAME")),
     }

@@ -2,13 +2,14 @@
 
 use isotherm_core::Nanos;
 use isotherm_report::{Plan, Price};
-use isotherm_sim::{Length, SizeExperiment, size};
+use isotherm_sim::{Length, SizeExperiment, SizeReport, size};
 
 use crate::args::SizeArgs;
 use crate::commands::machines::load_profile;
 use crate::commands::simulate::{load, of_input, parse_scale, select_policies, set_machine};
 use crate::failure::Failure;
-use crate::{fingerprint, output, policies, progress, settings};
+use crate::progress::Watch;
+use crate::{fingerprint, output, policies, settings};
 
 /// Policies without `--policy`: one of each kind that an operator can use, and the bounds.
 const DEFAULT: [&str; 9] =
@@ -21,6 +22,17 @@ const LENGTH: Length = Length::Time(Nanos(600 * Nanos::SECOND.0));
 const MAX_BUDGET: f64 = 100.0;
 
 pub(crate) fn run(args: &SizeArgs) -> Result<(), Failure> {
+    let (report, plan) = compute(args, &Watch::new(args.replay.quiet))?;
+    if args.replay.json {
+        return output::print(&format!("{}\n", isotherm_report::size_json(&report, &plan)));
+    }
+    output::print(&isotherm_report::size_table(&report, &plan))?;
+    output::name_report(args.replay.report.as_deref(), args.replay.quiet);
+    Ok(())
+}
+
+/// Does the work and writes the page; returns the result, and what the user plans with it.
+pub(crate) fn compute(args: &SizeArgs, watch: &Watch) -> Result<(SizeReport, Plan), Failure> {
     let budget = parse_budget(&args.budget)?;
     let price = args.price.as_deref().map(parse_price).transpose()?;
     let plan = Plan { price, footprint: args.footprint };
@@ -32,7 +44,7 @@ pub(crate) fn run(args: &SizeArgs) -> Result<(), Failure> {
     let page = output::open(args.replay.report.as_ref())?;
     let runs = policies.len() as u64 * u64::from(args.seeds);
     let samples = (args.seeds.into(), args.sample);
-    let loaded = load(&args.replay, &mut settings, (runs, samples))?;
+    let loaded = load(&args.replay, &mut settings, (runs, samples), watch)?;
     let experiment = SizeExperiment {
         policies,
         profile: &profile,
@@ -43,20 +55,16 @@ pub(crate) fn run(args: &SizeArgs) -> Result<(), Failure> {
         length: Some(length),
         scale: parse_scale(&args.replay.scale, loaded.scale)?,
         version: env!("CARGO_PKG_VERSION"),
+        stop: Some(watch.flag()),
     };
-    let bar = progress::bar(experiment.replays(), "sizing", args.replay.quiet);
+    let bar = watch.bar(experiment.replays(), "sizing");
     let report = size(&loaded.input, &experiment, &|| bar.inc(1));
     let mut report = report.map_err(|error| of_input(&loaded.input, &error))?;
     report.manifest.binary = fingerprint::own();
     report.manifest.policy_libraries = policies::libraries(report.policies.iter().map(|sized| &sized.policy));
     bar.finish_and_clear();
     output::write(page, || isotherm_report::size_html(&report, &plan))?;
-    if args.replay.json {
-        return output::print(&format!("{}\n", isotherm_report::size_json(&report, &plan)));
-    }
-    output::print(&isotherm_report::size_table(&report, &plan))?;
-    output::name_report(args.replay.report.as_deref(), args.replay.quiet);
-    Ok(())
+    Ok((report, plan))
 }
 
 fn names(args: &SizeArgs) -> Vec<String> {

@@ -15,6 +15,7 @@ use crate::failure::Failure;
 use crate::input::{self, Demand};
 use crate::memory::Memory;
 use crate::output::{Output, listing, parameter_table, preset_json, preset_lines, print, report_trace, say};
+use crate::progress::Watch;
 use crate::settings;
 
 pub(crate) fn run(args: &WorkloadsArgs) -> Result<(), Failure> {
@@ -48,8 +49,14 @@ fn draw(
         limit: args.max_accesses.unwrap_or(u64::MAX),
     };
     let picture = |(workload, parameters): (&'static Workload, Parameters)| {
-        let loaded =
-            input::load_workload(workload, parameters, PageSize::Base, args.seed, &demand, args.quiet)?;
+        let loaded = input::load_workload(
+            workload,
+            parameters,
+            PageSize::Base,
+            args.seed,
+            &demand,
+            &Watch::new(args.quiet),
+        )?;
         Ok(Pictured {
             title: workload.title.into(),
             category: [

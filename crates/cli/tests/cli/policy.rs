@@ -64,6 +64,7 @@ fn side_by_side(ours: &'static Entry, theirs: &'static Entry) -> [RunResult; 2] 
         scale: loaded.scale,
         intervals: 10,
         version: "test",
+        stop: None,
     };
     let report = simulate(&loaded.input, &experiment, &|| ()).expect("both run");
     report.runs.try_into().expect("two runs")

@@ -308,6 +308,7 @@ fn run(
         charges: Charges { moving: Nanos(if migrates { 600_000_000 } else { 0 }), ..Charges::default() },
         wall_s: 2.5,
         timeline: timeline(policy, hit_ratio, oracle, moves, modelled, intervals),
+        page_tiers: Vec::new(),
         fast_cells: Vec::new(),
         long_run: None,
     }

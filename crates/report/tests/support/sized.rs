@@ -44,6 +44,7 @@ pub fn sizing(budget: f64) -> SizeReport {
         scale: Scale { footprint: 1000.0, time: 100.0 },
         length: None,
         version: "test",
+        stop: None,
     };
     size(&input, &experiment, &|| ()).expect("a valid experiment")
 }

@@ -17,6 +17,7 @@ mod runs;
 mod sample;
 mod search;
 
+use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use isotherm_core::parameters::{Parameters, Scale};
@@ -25,6 +26,7 @@ use isotherm_policies::Entry;
 use rayon::prelude::*;
 
 use crate::long::Length;
+use crate::stop::stoppable;
 use crate::stream::Stream;
 use crate::{Input, SimulateError};
 
@@ -68,6 +70,8 @@ pub struct SizeExperiment<'a> {
     pub length: Option<Length>,
     /// Isotherm's version.
     pub version: &'a str,
+    /// Ends the work early once it is set: [`SimulateError::Stopped`].
+    pub stop: Option<&'a AtomicBool>,
 }
 
 impl SizeExperiment<'_> {
@@ -88,8 +92,16 @@ impl SizeExperiment<'_> {
 /// Finds how much fast memory the input needs. Calls `done` after each replay, from any thread.
 ///
 /// # Errors
-/// A machine or policy that cannot be simulated.
+/// A machine or policy that cannot be simulated, or work that was stopped.
 pub fn size(
+    input: &Input,
+    experiment: &SizeExperiment<'_>,
+    done: &(dyn Fn() + Sync),
+) -> Result<SizeReport, SimulateError> {
+    stoppable(|| search(input, experiment, done))
+}
+
+fn search(
     input: &Input,
     experiment: &SizeExperiment<'_>,
     done: &(dyn Fn() + Sync),

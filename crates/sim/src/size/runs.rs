@@ -28,6 +28,7 @@ impl<'a> Runs<'a> {
     pub(super) fn whole(input: &'a Input, experiment: &SizeExperiment<'a>) -> Result<Self, SimulateError> {
         let SizeExperiment { profile, scale, seed, .. } = *experiment;
         let mut replay = Replay::new(&input.stream, &input.ranges, profile, scale, seed, INTERVALS)?;
+        replay.stop = experiment.stop;
         if let Some(length) = experiment.length {
             let accesses = input.stream.accesses.len() as u64;
             let long = Long::new(length, accesses, replay.fixed(true).end)?;
@@ -44,6 +45,7 @@ impl<'a> Runs<'a> {
         let scale = Scale { footprint: scale.footprint * smaller, time: scale.time * smaller };
         let mut replay = Replay::new(stream, ranges, profile, scale, seed, INTERVALS)?;
         replay.long = long.map(|long| long.thinned(smaller));
+        replay.stop = self.replay.stop;
         Ok(Self::over(replay))
     }
 

@@ -104,6 +104,7 @@ pub fn run_entries(
         scale: Scale { footprint: scale, time: scale },
         intervals: INTERVALS,
         version: "test",
+        stop: None,
     };
     simulate(input, &experiment, &|| ()).expect("a valid experiment")
 }

@@ -1,16 +1,19 @@
-//! Imports what other tools recorded: the text of `perf`, of Valgrind's Lackey, and of DAMON.
+//! Imports what other tools recorded: the text of `perf`, of Valgrind's Lackey, and of DAMON, and the records
+//! of libCacheSim.
 //!
-//! Each importer is a function from text to rows in batches, so the text may be larger than memory. It sets
-//! what the source does not tell by rules stated in its module.
+//! Each importer is a function from its input to rows in batches, so the input may be larger than memory. It
+//! sets what the source does not tell by rules stated in its module.
 
 mod damon;
 mod lackey;
 mod lines;
+pub(crate) mod oracle_general;
 mod output;
 mod perf;
 
 pub use damon::{DamonOptions, damon};
 pub use lackey::lackey;
+pub use oracle_general::oracle_general;
 pub use perf::{PerfOptions, perf};
 
 use std::io;
@@ -38,4 +41,6 @@ pub enum ImportError {
     Line { line: u64, found: String, expected: &'static str },
     #[error("line {line}: cannot read: {source}")]
     Io { line: u64, source: io::Error },
+    #[error("record {record}: {found}; expected {expected}")]
+    Record { record: u64, found: String, expected: &'static str },
 }

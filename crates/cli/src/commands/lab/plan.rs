@@ -2,7 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use isotherm_core::{Bytes, PageSize, Signal};
 use isotherm_lab::job::{Counting, Job, PolicyRun, Task};
@@ -15,7 +15,7 @@ use crate::args::lab::GuestArgs;
 use crate::failure::Failure;
 use crate::input::load_named;
 use crate::settings::{self, Setting};
-use crate::{fingerprint, libraries};
+use crate::{fingerprint, libraries, program};
 
 /// Loads a machine by its name, or from a file if the name ends in `.toml` or contains a `/`.
 pub(super) fn load_machine(name: &str) -> Result<Machine, Failure> {
@@ -65,9 +65,18 @@ pub(super) fn environment() -> Vec<(OsString, OsString)> {
     variables
 }
 
+/// Returns this binary, which runs in the guest too.
+fn own_binary() -> Result<PathBuf, Failure> {
+    if program::embedding().is_some() {
+        let why = "the lab copies the program isotherm into its guest, which Python's package lacks";
+        return Err(Failure::failed(format!("{why}; expected the program that `make build` makes")));
+    }
+    program::file().map_err(Failure::failed)
+}
+
 /// Returns the counters of accesses: this binary in the guest, and the plugin beside it.
 pub(super) fn counting() -> Result<Counting, Failure> {
-    let isotherm = std::env::current_exe().map_err(Failure::failed)?;
+    let isotherm = own_binary()?;
     let plugin = isotherm_lab::plugin::find(&isotherm).map_err(|error| failure(&error))?;
     Ok(Counting { plugin, isotherm })
 }
@@ -98,7 +107,7 @@ pub(super) fn engine(args: &GuestArgs, entry: &'static Entry) -> Result<PolicyRu
         return inside(&options, demotion);
     }
     let options = options.into_iter().flat_map(|(name, value)| [name.into(), value.into()]).collect();
-    let isotherm = std::env::current_exe().map_err(Failure::failed)?;
+    let isotherm = own_binary()?;
     Ok(PolicyRun::Engine { isotherm, options, demotion })
 }
 

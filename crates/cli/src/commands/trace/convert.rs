@@ -4,7 +4,9 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 
 use isotherm_core::cache::Geometry;
-use isotherm_trace::import::{DamonOptions, ImportError, ImportSummary, PerfOptions, damon, lackey, perf};
+use isotherm_trace::import::{
+    DamonOptions, ImportError, ImportSummary, PerfOptions, damon, lackey, oracle_general, perf,
+};
 use isotherm_trace::{Provenance, Rows, TraceReader, TraceSummary, TraceWriter, copy_mappings};
 
 use crate::args::{ConvertArgs, Format};
@@ -37,6 +39,7 @@ fn import(args: &ConvertArgs) -> Result<TraceSummary, Failure> {
     provenance.recorder = match args.from {
         Format::Lackey => "valgrind lackey",
         Format::Damon => "DAMON",
+        Format::OracleGeneral => "oracleGeneral",
         Format::Perf | Format::Trace => "perf",
     }
     .into();
@@ -73,6 +76,7 @@ fn read(
     match format {
         Format::Lackey => lackey(input, geometry, sink),
         Format::Damon => damon(input, &DamonOptions::default(), sink),
+        Format::OracleGeneral => oracle_general(input, sink),
         Format::Perf | Format::Trace => perf(input, &PerfOptions::default(), sink),
     }
 }

@@ -1,4 +1,4 @@
-//! `isotherm trace info|head|convert`.
+//! `isotherm trace info|head|convert|export`.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -11,12 +11,14 @@ use crate::input::describe;
 use crate::output::{one_line, print};
 
 mod convert;
+mod export;
 
 pub(crate) fn run(verb: &TraceVerb) -> Result<(), Failure> {
     match verb {
         TraceVerb::Info { trace, json } => info(trace, *json),
         TraceVerb::Head { trace, rows } => head(trace, *rows),
         TraceVerb::Convert(args) => convert::run(args),
+        TraceVerb::Export(args) => export::run(args),
     }
 }
 

@@ -1,0 +1,78 @@
+//! Imports libCacheSim's traces in the format oracleGeneral: records of 24 bytes, little-endian and packed,
+//! of a time in seconds (u32), an object (u64), its size (u32) and the number of the record that uses it next
+//! (i64), -1 or the largest number for none. libCacheSim's files with `.zst` at the end are unpacked by
+//! `zstd`.
+//!
+//! An object becomes a page of 4 KiB, whatever its size, and a request one load of it. The format knows
+//! neither addresses nor instructions, threads, stores or dependences: pages are numbered from 0 as objects
+//! appear, each row has [`INSTRUCTIONS`], and all rows have process 0, thread 0 and distance 0. So the model
+//! takes misses as independent, and neighbouring pages hold what was first used at the same time.
+
+use std::io::{self, Read};
+
+use isotherm_core::PageSize;
+use isotherm_core::cache::LINE_SHIFT;
+
+use super::output::{Numbering, Output};
+use super::{ImportError, ImportSummary};
+use crate::{Row, Rows};
+
+/// Bytes of a record.
+pub(crate) const RECORD: usize = 24;
+/// Instructions of a row: as of programs with 10 misses per thousand.
+const INSTRUCTIONS: u32 = 100;
+/// Values for an object that is not used again: the writer's, and an older one.
+pub(crate) const NEVER: i64 = i64::MAX;
+const NEVER_BEFORE: i64 = -1;
+
+const EXPECTED: &str = "a record of oracleGeneral, whose next use comes later";
+
+/// Imports oracleGeneral.
+///
+/// # Errors
+/// If the bytes cannot be read, end within a record, or a record is not one of this format.
+pub fn oracle_general(
+    mut reader: impl Read,
+    sink: &mut dyn FnMut(&Rows),
+) -> Result<ImportSummary, ImportError> {
+    let (mut output, mut objects) = (Output::new(sink), Numbering::new());
+    let mut summary = ImportSummary::default();
+    while let Some((object, next)) = read(&mut reader, summary.accesses)? {
+        let is_later = |next: i64| u64::try_from(next).is_ok_and(|next| next > summary.accesses);
+        if next != NEVER_BEFORE && !is_later(next) {
+            let found = format!("next use {next}");
+            return Err(ImportError::Record { record: summary.accesses, found, expected: EXPECTED });
+        }
+        let page = u64::from(objects.number(object).0);
+        let line = page << (PageSize::Base.shift() - LINE_SHIFT);
+        let instructions = INSTRUCTIONS;
+        output.push(Row { process: 0, thread: 0, instructions, line, store: false, dependence: 0 });
+        summary.accesses += 1;
+    }
+    summary.lines = summary.accesses;
+    summary.rows = output.finish();
+    Ok(summary)
+}
+
+/// Reads the object and the next use of a record; `None` at the end.
+fn read(reader: &mut impl Read, record: u64) -> Result<Option<(u64, i64)>, ImportError> {
+    let (mut bytes, mut filled) = ([0; RECORD], 0);
+    while filled < RECORD {
+        match reader.read(&mut bytes[filled..]) {
+            Ok(0) if filled == 0 => return Ok(None),
+            Ok(0) => {
+                let found = format!("{filled} bytes");
+                return Err(ImportError::Record {
+                    record,
+                    found,
+                    expected: "24 bytes: the file is truncated",
+                });
+            }
+            Ok(read) => filled += read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(source) => return Err(ImportError::Io { line: record, source }),
+        }
+    }
+    let word = |from: usize| bytes[from..from + 8].try_into().unwrap_or_default();
+    Ok(Some((u64::from_le_bytes(word(4)), i64::from_le_bytes(word(16)))))
+}
