@@ -21,7 +21,7 @@ ROOT = pathlib.Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "python/examples"))
 BINARY = ROOT / "target/release/isotherm"
 POLICIES = ["lru", "isotherm", "hybridtier", "belady"]
-ACCESSES = 20_000_000
+ACCESSES = 10_000_000
 
 
 def timed(work):
