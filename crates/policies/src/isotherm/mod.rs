@@ -8,7 +8,8 @@
 //! each batch:  books: costs, prices of a sample and a move, gain of a fast access, savings by samples of
 //!              displaced pages
 //!              each sample: both memories predict it, then count it
-//! each epoch:  counts age; the memory that predicted better leads; variance is analysed by region
+//! each epoch:  (it waits while new pages would take the room that is made for others)
+//!              counts age; the memory that predicted better leads; variance is analysed by region
 //!              swap slow and fast pages, most different first, while
 //!                  (rate up - rate down - error) x gain x stay > price of a swap and its way back
 //!              as long as the allowance, less the way back of all displaced pages, pays for it
