@@ -9,7 +9,7 @@ use isotherm_core::{
 pub struct Watched<S> {
     /// The policy.
     pub policy: Box<dyn Policy>,
-    /// What the function keeps.
+    /// State of the function.
     pub state: S,
     /// The function.
     pub watch: fn(&mut S, &SampleBatch),

@@ -39,7 +39,7 @@ const STATE: &str = "state";
 /// The format of the time in a file's name, for chrono.
 const NAMED: &str = "isotherm-%Y%m%dT%H%M%S%.6fZ.parquet";
 
-/// What a row tells.
+/// Subject of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// The machine, at the beginning of a moment.

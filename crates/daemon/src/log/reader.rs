@@ -44,7 +44,7 @@ pub enum LogError {
 pub struct Row {
     /// Microseconds since 1970.
     pub time_us: i64,
-    /// What it tells.
+    /// Subject.
     pub kind: Kind,
     /// The group's name.
     pub group: String,

@@ -41,7 +41,7 @@ struct Trace {
 struct Track {
     number: usize,
     last: Option<(i64, GroupStatus)>,
-    /// What its tracks show now, and since when.
+    /// The names that its tracks show now, and since when.
     open: BTreeMap<u32, (String, i64)>,
 }
 
