@@ -57,6 +57,7 @@ mod soar;
 mod stream;
 mod summary;
 mod testbed;
+mod watched;
 mod workload;
 
 pub use criticality::{
@@ -80,4 +81,5 @@ pub use size::{
 pub use stream::{Access, MAX_ACCESSES, RowsHash, Stream, StreamBuilder, StreamError};
 pub use summary::NamedRange;
 pub use testbed::{AllFast, Testbed};
+pub use watched::Watched;
 pub use workload::{LoadError, Loaded, load_workload, run_workload};

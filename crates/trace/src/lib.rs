@@ -26,6 +26,7 @@ mod contain;
 mod error;
 mod format;
 mod group_reader;
+pub mod guarded;
 pub mod import;
 mod mappings;
 mod pages;
