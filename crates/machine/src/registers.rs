@@ -5,8 +5,8 @@ use crate::limits::{MAX_REGISTERS, WINDOW};
 /// Few registers, which every miss asks for.
 ///
 /// Taking one moves all times by vector instructions: where a time belongs is hard to predict, and a
-/// mispredicted branch costs more. Every x86-64 processor has minima of floats, and positive floats are in the
-/// order of their bits, so a time is the float with its bits, beyond those of subnormal ones.
+/// mispredicted branch costs more. Every x86-64 processor has minima of floats, and positive floats are in
+/// the order of their bits, so a time is the float with its bits, beyond those of subnormal ones.
 #[derive(Debug, Clone)]
 pub(crate) struct FewRegisters {
     /// The times in order, then infinite ones.

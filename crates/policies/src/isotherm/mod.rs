@@ -137,8 +137,8 @@ impl Isotherm {
         self.before = (looking, saved, running);
     }
 
-    /// Returns whether the program has new pages since the last look: they would take the room that is made for
-    /// others.
+    /// Returns whether the program has new pages since the last look: they would take the room that is made
+    /// for others.
     fn grows(&mut self, view: &dyn View) -> bool {
         let tier = |tier: usize| TierId(tier as u8);
         let used = |at: usize| view.capacity(tier(at)).0.saturating_sub(view.free(tier(at)).0);

@@ -6,7 +6,8 @@
 //! and there is none if all pages share one rate.
 //!
 //! The few hottest pages can take most of all samples (the index of a large array, a stack), so that all
-//! others look cold beside them. A count therefore tells no more than [`FAR`] times the mean of the other pages.
+//! others look cold beside them. A count therefore tells no more than [`FAR`] times the mean of the other
+//! pages.
 
 use std::collections::BTreeMap;
 
