@@ -59,7 +59,7 @@ pub(crate) enum Verb {
     Daemon(DaemonArgs),
     /// Show the groups and programs of the daemon
     Top(TopArgs),
-    /// Show a past hour of the daemon's log: as its page, in the terminal, or as a trace for Perfetto
+    /// Show a past hour of the daemon's log: as its page, in the terminal, or for Perfetto
     Replay(ReplayLogArgs),
     /// List the programs that are tiered now, and the engines that do it
     Ps(PsArgs),
