@@ -194,8 +194,8 @@ mod tests {
             "isotherm_demotions_total{group=\"database\"} 3",
             "isotherm_move_failures_total{group=\"database\",errno=\"EBUSY\"} 3",
             "isotherm_saved_seconds_total{group=\"database\"} 1.5",
-            "isotherm_log_bytes 4096.0",
-            "isotherm_log_dropped_rows_total 7",
+            "isotherm_log_bytes{} 4096.0",
+            "isotherm_log_dropped_rows_total{} 7",
             "isotherm_kernel_vmstat_total{name=\"pgpromote_success\"} 42",
         ] {
             assert!(text.lines().any(|one| one == line), "{line} is missing:\n{text}");
