@@ -103,7 +103,7 @@ impl GuardedParquet {
     /// a dictionary.
     ///
     /// # Errors
-    /// What the decoder finds wrong.
+    /// The decoder finds something wrong.
     pub fn column<T: DataType>(
         &self,
         group: usize,
