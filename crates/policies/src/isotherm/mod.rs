@@ -139,7 +139,7 @@ impl Isotherm {
 
     /// Returns whether the program has new pages since the last look: they would take the room that is made
     /// for others.
-    fn grows(&mut self, view: &dyn View) -> bool {
+    fn has_grown(&mut self, view: &dyn View) -> bool {
         let tier = |tier: usize| TierId(tier as u8);
         let used = |at: usize| view.capacity(tier(at)).0.saturating_sub(view.free(tier(at)).0);
         let mapped = (0..view.tiers()).map(used).sum();
@@ -249,7 +249,7 @@ impl Policy for Isotherm {
     }
 
     fn step(&mut self, now: Nanos, view: &mut dyn View, plan: &mut Plan) {
-        if !self.grows(view) && self.fresh >= self.batch() && view.tiers() > 1 {
+        if !self.has_grown(view) && self.fresh >= self.batch() && view.tiers() > 1 {
             self.fresh = 0;
             self.decide(view, plan);
         }
