@@ -3,8 +3,8 @@
 
     scripts/bench-daemon.py [--binary target/release/isotherm] [--seconds 30] [--busy 10]
 
-Everything runs in shadow mode on this machine. Prints processor time as a share of one core, resident memory
-and samples a second. Engines of busy programs take part of their work in the programs (hint faults): the
+Everything runs in shadow mode on this machine, with the log of operations. Prints processor time as a share of
+one core, resident memory, samples a second, and the log's size in an hour. Engines of busy programs take part of their work in the programs (hint faults): the
 daemon's figure has only its own threads and agents.
 """
 import argparse
@@ -36,13 +36,13 @@ def measure(binary, folder, program, arguments, count, seconds, policy):
         shutil.copy(program, folder / name)
     groups = "".join(f'[[group]]\nname = "{name}"\ncommand = "{name}"\n' for name in names)
     config, socket = folder / "isotherm.toml", folder / "socket"
-    config.write_text(f'shadow = true\nlisten = "off"\npolicy = "{policy}"\n{groups}')
+    config.write_text(f'shadow = true\nlisten = "off"\nlog = "{folder}/log"\npolicy = "{policy}"\n{groups}')
     programs = [
         subprocess.Popen([folder / names[at % GROUPS], *arguments], stdout=subprocess.DEVNULL)
         for at in range(count)
     ]
     command = [binary, "daemon", "--config", config, "--socket", socket]
-    daemon = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+    daemon, started = subprocess.Popen(command, stderr=subprocess.DEVNULL), time.monotonic()
     try:
         # Programs are found and their memory is read first.
         time.sleep(10)
@@ -51,7 +51,12 @@ def measure(binary, folder, program, arguments, count, seconds, policy):
         time.sleep(seconds)
         passed = time.monotonic() - began
         used = (processor_seconds(daemon.pid) - before) / passed
-        return used, resident_megabytes(daemon.pid), (sampled(binary, socket) - samples) / passed
+        memory, samples = resident_megabytes(daemon.pid), (sampled(binary, socket) - samples) / passed
+        # Its last file is written at its end.
+        daemon.terminate()
+        daemon.wait()
+        log = sum(file.stat().st_size for file in (folder / "log").glob("*.parquet"))
+        return used, memory, samples, log / 1e6 * 3600 / (time.monotonic() - started)
     finally:
         for process in [daemon, *programs]:
             process.kill()
@@ -80,10 +85,10 @@ def main():
     ]
     for name, program, arguments, count, policy in cases:
         with tempfile.TemporaryDirectory() as folder:
-            used, memory, samples = measure(
+            used, memory, samples, log = measure(
                 options.binary, pathlib.Path(folder), program, arguments, count, options.seconds, policy)
         print(f"{name} under {policy} in {min(count, GROUPS)} groups: {100 * used:.2f} % of a core, {memory:.0f} MB, "
-              f"{samples:.0f} samples a second", flush=True)
+              f"{samples:.0f} samples a second, a log of {log:.1f} MB an hour", flush=True)
 
 
 main()

@@ -192,6 +192,9 @@ test_deb() {
     grep -q newer "$root/etc/isotherm/isotherm.toml.dpkg-dist" || fail "the newer default is not beside it"
     ask_daemon isotherm
 
+    # The upgrade ended a daemon, which wrote its log.
+    "${enter[@]}" isotherm replay /var/lib/isotherm --top --once | grep -q measured || fail "the log does not show the program"
+
     "${enter[@]}" dpkg --remove isotherm
     [ "$(cat "$root/etc/isotherm/isotherm.toml")" = "$groups" ] || fail "the removal took the configuration"
     "${enter[@]}" systemctl is-active isotherm && fail "the removed daemon runs"

@@ -17,6 +17,8 @@ version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
 # The same commit gives the same packages.
 SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
 export SOURCE_DATE_EPOCH
+# Whoever builds the package maintains it, as in debchange(1).
+maintainer="${DEBFULLNAME:-$(git log -1 --format=%cn)} <${DEBEMAIL:-$(git log -1 --format=%ce)}>"
 
 # Lays all files below ROOT for an installation in PREFIX.
 stage() {
@@ -56,13 +58,13 @@ deb() {
     {
         printf 'isotherm (%s-1) stable; urgency=medium\n\n' "$version"
         printf '  * Version %s: see changelog.gz.\n\n' "$version"
-        printf ' -- %s  %s\n' "$(sed -n 's/^Maintainer: //p' packaging/debian/control)" \
+        printf ' -- %s  %s\n' "$maintainer" \
             "$(LC_ALL=C date --utc --rfc-email --date "@$SOURCE_DATE_EPOCH")"
     } >"$share/doc/isotherm/changelog.Debian"
     gzip -9 -n "$share"/doc/isotherm/changelog*
     install -D -m 755 -t $root/DEBIAN packaging/debian/{postinst,prerm,postrm}
     echo /etc/isotherm/isotherm.toml >$root/DEBIAN/conffiles
-    sed "s/@VERSION@/$version/; s/@SIZE@/$(du -sk --exclude DEBIAN $root | cut -f 1)/" packaging/debian/control \
+    sed "s/@VERSION@/$version/; s|@MAINTAINER@|$maintainer|; s/@SIZE@/$(du -sk --exclude DEBIAN $root | cut -f 1)/" packaging/debian/control \
         >$root/DEBIAN/control
     (cd $root && find . -path ./DEBIAN -prune -o -type f -printf '%P\n' | sort | xargs md5sum >DEBIAN/md5sums)
     dpkg-deb --build --root-owner-group $root "$out/isotherm_$version-1_amd64.deb"

@@ -46,6 +46,7 @@ pub fn main(line: impl IntoIterator<Item = OsString>) -> u8 {
         Verb::Attach(args) => commands::live::attach(&args),
         Verb::Daemon(args) => commands::daemon::run(args),
         Verb::Top(args) => commands::top::run(&args),
+        Verb::Replay(args) => commands::replay::run(&args),
         Verb::Ps(args) => commands::ps::run(&args),
         Verb::Lab(args) => commands::lab::run(args),
         Verb::AllocProfile(args) => commands::alloc_profile::run(&args),

@@ -29,6 +29,33 @@ pub struct MachineStatus {
     pub rivals: Vec<String>,
     /// The kernel's own counts of page moves in `/proc/vmstat`, by name.
     pub kernel: Vec<(String, u64)>,
+    /// The log of operations, if one is kept.
+    pub log: Option<LogStatus>,
+}
+
+/// The state of the daemon's log of operations.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct LogStatus {
+    /// Its directory.
+    pub directory: String,
+    /// The size of its files.
+    pub bytes: Bytes,
+    /// Rows that were written since the daemon's start.
+    pub written_rows: u64,
+    /// Rows that could not be written.
+    pub dropped_rows: u64,
+    /// Why the latest rows could not be written.
+    pub failure: Option<String>,
+}
+
+impl MachineStatus {
+    /// Returns a line on the log where it cannot be written.
+    pub fn log_warning(&self) -> Option<String> {
+        let log = self.log.as_ref()?;
+        let LogStatus { directory, dropped_rows, .. } = log;
+        let why = log.failure.as_ref()?;
+        Some(format!("log: {directory}: {why}; {dropped_rows} rows are lost; make room there"))
+    }
 }
 
 /// The state of a group.

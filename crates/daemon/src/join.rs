@@ -18,8 +18,9 @@ use crate::daemon::{Claimed, Client, GuestClaim};
 
 /// Time between two claims.
 const EVERY: Duration = Duration::from_secs(1);
-/// Most points of a curve in a claim: a line has at most 4096 bytes.
+/// Most points of a curve and most programs in a claim, which is a line of at most 64 KiB.
 const MAX_POINTS: usize = 24;
+const MAX_PROGRAMS: usize = 256;
 
 /// Who else tiers programs on this machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -109,6 +110,10 @@ fn claim(client: &mut Client, policy: &str, share: &Share) -> Result<Bytes, Stri
 }
 
 fn described(report: &HostReport, policy: &str) -> GuestClaim {
+    // Texts may be of any length; the daemon knows the programs' names.
+    let mut group = GroupStatus { warnings: Vec::new(), ..report.group(policy) };
+    group.programs.sort_by_key(|program| std::cmp::Reverse(program.accesses));
+    group.programs.truncate(MAX_PROGRAMS);
     let latency = |place: usize| report.tiers.get(place).map_or(1.0, |tier| tier.latency.0.max(1) as f64);
     let points = report.curve.points();
     let every = points.len().div_ceil(MAX_POINTS).max(1);
@@ -120,8 +125,7 @@ fn described(report: &HostReport, policy: &str) -> GuestClaim {
         mapped: report.tiers.iter().map(|tier| tier.resident).sum(),
         curve: kept.map(|(_, &point)| point).collect(),
         slow: latency(report.tiers.len().saturating_sub(1)) / latency(0),
-        // A line has no room for the programs.
-        group: GroupStatus { programs: Vec::new(), warnings: Vec::new(), ..report.group(policy) },
+        group,
     }
 }
 

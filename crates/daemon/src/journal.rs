@@ -5,8 +5,10 @@ use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixDatagram;
 use std::path::Path;
-use std::sync::OnceLock;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+/// Most messages that wait for the log.
+const MAX_TOLD: usize = 4096;
 const SOCKET: &str = "/run/systemd/journal/socket";
 
 /// How important a message is, by the numbers of syslog(3).
@@ -22,6 +24,45 @@ pub enum Priority {
 
 /// A field of a message, such as `("ISOTHERM_GROUP", "database")`.
 pub type Field<'a> = (&'a str, &'a str);
+
+/// A message, for the log of operations.
+#[derive(Debug, Clone)]
+pub(crate) struct Told {
+    pub(crate) priority: Priority,
+    pub(crate) message: String,
+    /// The group that it is about; empty for the machine.
+    pub(crate) group: String,
+}
+
+/// The field with a group's name.
+pub(crate) const GROUP: &str = "ISOTHERM_GROUP";
+
+/// Writes messages and keeps them for the log of operations, if there is one. Clones share what is kept.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Journal(Option<Arc<Mutex<Vec<Told>>>>);
+
+impl Journal {
+    /// Returns a journal that keeps messages until they are taken.
+    pub(crate) fn kept() -> Self {
+        Self(Some(Arc::default()))
+    }
+
+    pub(crate) fn write(&self, priority: Priority, message: &str, fields: &[Field<'_>]) {
+        write(priority, message, fields);
+        let Some(kept) = &self.0 else { return };
+        let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.len() < MAX_TOLD {
+            let group = fields.iter().find(|field| field.0 == GROUP).map_or("", |field| field.1);
+            kept.push(Told { priority, message: message.into(), group: group.into() });
+        }
+    }
+
+    /// Returns the messages since the last call.
+    pub(crate) fn take(&self) -> Vec<Told> {
+        let kept = self.0.as_ref().map(|kept| kept.lock().unwrap_or_else(PoisonError::into_inner));
+        kept.map(|mut kept| std::mem::take(&mut *kept)).unwrap_or_default()
+    }
+}
 
 /// Writes a message to the journal, or to standard error.
 pub fn write(priority: Priority, message: &str, fields: &[Field<'_>]) {

@@ -4,6 +4,7 @@
 //! - [`groups`] decides to which group a program belongs.
 //! - [`daemon`] runs an engine for each group, divides the fast memory among them every second
 //!   ([`isotherm_shares`]), answers at a socket, and serves metrics.
+//! - [`log`] keeps what the daemon saw and did, and [`replay`] shows a past hour of it.
 //! - [`join`] is the end of an `isotherm run` that shares the machine with the daemon.
 //! - [`journal`] writes messages with fields.
 //! - [`notify`] tells the service manager that the daemon is ready and lives.
@@ -27,4 +28,6 @@ pub mod daemon;
 pub mod groups;
 pub mod join;
 pub mod journal;
+pub mod log;
 pub mod notify;
+pub mod replay;

@@ -32,8 +32,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use isotherm_linux::LinuxError;
 use isotherm_linux::process::socket;
 
-/// Maximum length of a line in bytes.
-const MAX_LINE: usize = 4096;
+/// Maximum length of a line in bytes: a run that joins a daemon tells its programs in one.
+const MAX_LINE: usize = 1 << 16;
 /// Most clients at a time: one more takes the place of the one that has been silent longest.
 const MAX_CLIENTS: usize = 16;
 

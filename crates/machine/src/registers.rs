@@ -5,8 +5,8 @@ use crate::limits::{MAX_REGISTERS, WINDOW};
 /// Few registers, which every miss asks for.
 ///
 /// Taking one moves all times by vector instructions: where a time belongs is hard to predict, and a
-/// mispredicted branch costs more. Times are floats, since every x86-64 processor has minima of these; they
-/// are exact up to 2^53 ps, two and a half hours.
+/// mispredicted branch costs more. Every x86-64 processor has minima of floats, and positive floats are in
+/// the order of their bits, so a time is the float with its bits, beyond those of subnormal ones.
 #[derive(Debug, Clone)]
 pub(crate) struct FewRegisters {
     /// The times in order, then infinite ones.
@@ -14,25 +14,33 @@ pub(crate) struct FewRegisters {
     count: usize,
 }
 
+/// The bits of the first float that is not subnormal.
+const FIRST: u64 = f64::MIN_POSITIVE.to_bits();
+
+#[inline(always)]
+fn float(time: u64) -> f64 {
+    f64::from_bits(time + FIRST)
+}
+
 impl FewRegisters {
     /// Creates `count` registers, at least one and at most [`MAX_REGISTERS`], all free.
     pub(crate) fn new(count: usize) -> Self {
         let count = count.clamp(1, MAX_REGISTERS);
         let mut times = [f64::INFINITY; MAX_REGISTERS + 1];
-        times[..count].fill(0.0);
+        times[..count].fill(float(0));
         Self { times, count }
     }
 
     /// Returns when the first register is free.
     #[inline(always)]
     pub(crate) fn earliest(&self) -> u64 {
-        self.times[0] as u64
+        self.times[0].to_bits() - FIRST
     }
 
     /// Takes that register until `time`, not before it is free.
     #[inline(always)]
     pub(crate) fn take(&mut self, time: u64) {
-        let time = time as f64;
+        let time = float(time);
         let times = &mut self.times[..=self.count];
         // Each register's time comes between what it and the next one had.
         for place in 0..times.len() - 1 {

@@ -195,11 +195,8 @@ impl ThreadModel {
         if let Some(parent) = self.back(request.dependence) {
             address = address.max(parent.complete);
         }
-        let translated = if translation.walks {
-            self.walkers.walk(address, translation.latency)
-        } else {
-            address + translation.latency
-        };
+        let waits = u64::from(translation.latency);
+        let translated = if translation.walks { self.walkers.walk(address, waits) } else { address + waits };
         let mut issue = translated.max(self.registers.earliest());
         let (start, prefetched) = self.fetch(timing, request.triggers, &mut issue, latency);
         let complete = issue.max(start + latency);

@@ -33,7 +33,7 @@ pub struct Walks {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Translation {
     /// Picoseconds, without the wait for a walker.
-    pub latency: u64,
+    pub latency: u32,
     /// Whether a walker is busy for that time.
     pub walks: bool,
     /// Whether a page-table line is read from memory.
@@ -148,6 +148,11 @@ impl<const GROUP: usize> Level<GROUP> {
         self.only = NO_PAGE;
         self.groups.fill([NO_PAGE; GROUP]);
     }
+}
+
+/// Returns picoseconds that fit, up to 4 ms.
+fn few(latency: u64) -> u32 {
+    u32::try_from(latency).unwrap_or(u32::MAX)
 }
 
 /// Returns whether a page is among the entries, without a branch for each.
@@ -277,7 +282,7 @@ impl Translator {
             return Translation::default();
         }
         if tlb.second.look_up(page) {
-            return Translation { latency: self.second_latency, ..Translation::default() };
+            return Translation { latency: few(self.second_latency), ..Translation::default() };
         }
         let directory_known = tlb.directories.look_up(page >> TABLE_SHIFT);
         self.walk(thread, page, directory_known, memory)
@@ -302,7 +307,7 @@ impl Translator {
         let from_memory = place == Place::Memory;
         self.taken += u64::from(from_memory);
         self.counts.from_memory += u64::from(from_memory);
-        Translation { latency, walks: true, from_memory }
+        Translation { latency: few(latency), walks: true, from_memory }
     }
 
     /// Has the processor fetch what a walk of the page will read.

@@ -149,8 +149,7 @@ function groupCells(group) {
   return [
     group.name,
     ["pinned", "excluded"].includes(group.mode) ? group.mode : group.policy,
-    // A run that has joined does not tell its programs.
-    group.mode === "run" ? "1" : String(group.programs.length),
+    String(group.programs.length),
     bytes(group.share_bytes),
     bytes(group.protect_bytes),
     group.limit_bytes === null ? "none" : bytes(group.limit_bytes),
@@ -185,7 +184,8 @@ function showGroups(status) {
   }
   fill("groups", status.groups.map((group) => ({ cells: groupCells(group), chosen: group.name === chosen })));
   const warnings = status.groups.flatMap((group) => group.warnings.map((warning) => `${group.name}: ${warning}`));
-  const told = [...status.rivals, ...warnings].slice(0, MOST_WARNINGS);
+  const log = status.log && status.log.failure ? [`log: ${status.log.directory}: ${status.log.failure}`] : [];
+  const told = [...status.rivals, ...log, ...warnings].slice(0, MOST_WARNINGS);
   byId("warnings").replaceChildren(...(told.length ? told : ["None."]).map((one) => element("li", {}, one)));
 }
 

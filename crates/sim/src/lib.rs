@@ -60,6 +60,7 @@ mod stop;
 mod stream;
 mod summary;
 mod testbed;
+mod watched;
 mod workload;
 
 pub use cache_hits::{Algorithm, cache_hits};
@@ -84,4 +85,5 @@ pub use size::{
 pub use stream::{Access, MAX_ACCESSES, RowsHash, Stream, StreamBuilder, StreamError};
 pub use summary::NamedRange;
 pub use testbed::{AllFast, Testbed};
+pub use watched::Watched;
 pub use workload::{LoadError, Loaded, load_workload, run_workload};

@@ -13,5 +13,7 @@ pub(crate) const ARMED: u8 = 0x20;
 pub(crate) const SHADOWED: u8 = 0x40;
 /// Reclaim found the page referenced on its last look: the kernel's `PG_referenced`.
 pub(crate) const MARKED: u8 = 0x80;
+/// Bits that an access sets.
+pub(crate) const USED: u8 = REFERENCED | ACCESSED;
 /// Bits that a page keeps when it moves.
-pub(crate) const KEPT: u8 = REFERENCED | ACCESSED | MARKED;
+pub(crate) const KEPT: u8 = USED | MARKED;

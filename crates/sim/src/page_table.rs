@@ -1,7 +1,7 @@
 //! The simulated page table: where pages are, how they are allocated, and how the kernel reclaims them.
 
 use crate::lru::{List, Lru, Pass};
-use crate::page_state::{ACCESSED, ARMED, KEPT, REFERENCED, SHADOWED, TIER_MASK, UNMAPPED};
+use crate::page_state::{ACCESSED, ARMED, KEPT, REFERENCED, SHADOWED, TIER_MASK, UNMAPPED, USED};
 use crate::page_walk::EntriesRead;
 use crate::summary::FastRows;
 use isotherm_core::{Allocation, MoveStatus, PageId, Pages, TierId};
@@ -165,7 +165,7 @@ impl PageTable {
         if tier == TierId::FAST.index() {
             self.fast_rows.enter(page);
         }
-        self.state[page] = tier as u8 | REFERENCED | ACCESSED;
+        self.state[page] = tier as u8 | USED;
         if let Reclaim::Lists(lru) = &mut self.reclaim {
             lru.put(PageId(page as u32), TierId(tier as u8), List::Inactive);
         }
@@ -307,7 +307,10 @@ impl Locator for PageTable {
     #[inline]
     fn serve(&mut self, _index: usize, page: u32) -> u8 {
         let state = &mut self.state[page as usize];
-        *state |= REFERENCED | ACCESSED;
+        // Most pages have both bits: a line that is not written to need not be written back.
+        if *state & USED != USED {
+            *state |= USED;
+        }
         if *state & TIER_MASK == UNMAPPED { self.allocate(page as usize) } else { *state }
     }
 

@@ -9,10 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Barrier, Mutex, MutexGuard, PoisonError};
 
 use isotherm_core::parameters::Scale;
-use isotherm_core::{
-    Allocation, Bytes, Gauge, MigrationContext, Nanos, Outcome, PageId, Pages, Plan, Policy, Record,
-    SampleBatch, Sampling, Signals, TierId, View,
-};
+use isotherm_core::{Nanos, PageId, Pages, SampleBatch, TierId};
 use isotherm_machine::Profile;
 use isotherm_policies::{Entry, Kind};
 use isotherm_shares::{Claim, Curve, share};
@@ -21,6 +18,7 @@ use crate::error::SimulateError;
 use crate::experiment::Input;
 use crate::host::SimHost;
 use crate::replay::{Finished, Replay};
+use crate::watched::Watched;
 
 /// Mean number of samples of a page after which all counts are halved, so that old heat fades: the live
 /// host's.
@@ -162,17 +160,18 @@ impl Table<'_> {
         self.seat(index).state = State::Running;
         let first = self.divide(index);
         let policy = build(&scaled.parameters, &replay.setup(first.max(Pages(1))))?;
-        let mut watched = Watched { policy, counts: vec![0; replay.stream.pages.len()], recent: 0 };
+        let state = Heat { counts: vec![0; replay.stream.pages.len()], recent: 0 };
+        let mut watched = Watched { policy, state, watch: Heat::take };
         let mut host = replay.host(first, &watched, &scaled);
         let mut next = interval;
         isotherm_core::run(&mut host, &mut watched, |host, watched| {
             while host.processor.now() >= next && !host.processor.ended() {
                 next += interval;
-                self.claim(index, program, host, &watched.counts);
+                self.claim(index, program, host, &watched.state.counts);
                 host.limit_fast(self.divide(index));
             }
         })?;
-        self.claim(index, program, &host, &watched.counts);
+        self.claim(index, program, &host, &watched.state.counts);
         let time = Finished::of(&host.processor, None).end;
         Ok(Share {
             hit_ratio: host.processor.hits() as f64 / replay.stream.accesses.len().max(1) as f64,
@@ -258,36 +257,15 @@ impl Table<'_> {
     }
 }
 
-/// A policy, and the samples of each page that it was given.
-struct Watched {
-    policy: Box<dyn Policy>,
+/// The samples of each page that a policy was given.
+struct Heat {
     counts: Vec<u32>,
     /// Samples since the counts were last halved.
     recent: u64,
 }
 
-impl Policy for Watched {
-    fn signals(&self) -> Signals {
-        self.policy.signals()
-    }
-
-    fn sampling(&self) -> Sampling {
-        self.policy.sampling()
-    }
-
-    fn record(&self) -> Record {
-        self.policy.record()
-    }
-
-    fn allocation(&self) -> Allocation {
-        self.policy.allocation()
-    }
-
-    fn migration_context(&self) -> MigrationContext {
-        self.policy.migration_context()
-    }
-
-    fn observe(&mut self, batch: &SampleBatch, view: &mut dyn View) {
+impl Heat {
+    fn take(&mut self, batch: &SampleBatch) {
         let pages = batch.samples.iter().map(|sample| sample.page);
         for page in pages.chain(batch.faults.iter().map(|fault| fault.page)) {
             self.counts[page.index()] += 1;
@@ -297,26 +275,5 @@ impl Policy for Watched {
             self.counts.iter_mut().for_each(|count| *count /= 2);
             self.recent = 0;
         }
-        self.policy.observe(batch, view);
-    }
-
-    fn step(&mut self, now: Nanos, view: &mut dyn View, plan: &mut Plan) {
-        self.policy.step(now, view, plan);
-    }
-
-    fn settle(&mut self, plan: &Plan, outcome: &Outcome, view: &mut dyn View) {
-        self.policy.settle(plan, outcome, view);
-    }
-
-    fn metadata(&self) -> Bytes {
-        self.policy.metadata()
-    }
-
-    fn gauges(&self, gauges: &mut Vec<Gauge>) {
-        self.policy.gauges(gauges);
-    }
-
-    fn failure(&self) -> Option<String> {
-        self.policy.failure()
     }
 }

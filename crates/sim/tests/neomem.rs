@@ -5,11 +5,9 @@ mod support;
 use std::sync::Mutex;
 
 use isotherm_core::parameters::Parameters;
-use isotherm_core::{
-    Bytes, Gauge, Nanos, Outcome, PageId, Plan, Policy, SampleBatch, Sampling, Signals, View,
-};
+use isotherm_core::{Nanos, PageId, Policy, SampleBatch};
 use isotherm_policies::{BuildError, Entry, Kind, Setup, find};
-use isotherm_sim::{RunResult, Stream};
+use isotherm_sim::{RunResult, Stream, Watched};
 use support::{input, machine, numbers, plain_machine, run, run_entries, stream};
 
 const PAGES: u32 = 16_384;
@@ -27,41 +25,13 @@ fn gups(accesses: u32, dependence: u8) -> Stream {
 /// Pages that NeoMem's device reported, with the times.
 static FOUND: Mutex<Vec<(Nanos, PageId)>> = Mutex::new(Vec::new());
 
-/// NeoMem, recording its device's reports.
-struct Watched {
-    policy: Box<dyn Policy>,
-    reported: Vec<PageId>,
-}
-
-impl Policy for Watched {
-    fn signals(&self) -> Signals {
-        self.policy.signals()
-    }
-    fn sampling(&self) -> Sampling {
-        self.policy.sampling()
-    }
-    fn observe(&mut self, batch: &SampleBatch, view: &mut dyn View) {
-        self.reported = batch.devices.iter().flat_map(|reading| reading.hot.iter().copied()).collect();
-        self.policy.observe(batch, view);
-    }
-    fn step(&mut self, now: Nanos, view: &mut dyn View, plan: &mut Plan) {
-        FOUND.lock().expect("one test").extend(self.reported.drain(..).map(|page| (now, page)));
-        self.policy.step(now, view, plan);
-    }
-    fn settle(&mut self, plan: &Plan, outcome: &Outcome, view: &mut dyn View) {
-        self.policy.settle(plan, outcome, view);
-    }
-    fn metadata(&self) -> Bytes {
-        self.policy.metadata()
-    }
-    fn gauges(&self, gauges: &mut Vec<Gauge>) {
-        self.policy.gauges(gauges);
-    }
-}
-
 fn build(parameters: &Parameters, setup: &Setup) -> Result<Box<dyn Policy>, BuildError> {
     let Kind::Policy(build) = find("neomem").expect("registered").kind else { panic!("a policy") };
-    Ok(Box::new(Watched { policy: build(parameters, setup)?, reported: Vec::new() }))
+    let watch = |(): &mut (), batch: &SampleBatch| {
+        let pages = batch.devices.iter().flat_map(|reading| reading.hot.iter().copied());
+        FOUND.lock().expect("one test").extend(pages.map(|page| (batch.spent.elapsed, page)));
+    };
+    Ok(Box::new(Watched { policy: build(parameters, setup)?, state: (), watch }))
 }
 
 static WATCHED: Entry = Entry::policy("neomem", "NeoMem, watched", &[], &build);

@@ -27,6 +27,7 @@ mod error;
 pub mod export;
 mod format;
 mod group_reader;
+pub mod guarded;
 pub mod import;
 mod mappings;
 mod pages;

@@ -6,7 +6,7 @@ use clap::Command;
 pub(super) const GROUPS: [(&str, &[&str]); 6] = [
     ("Measure", &["record", "trace", "workloads", "alloc-profile"]),
     ("Decide", &["simulate", "size", "objects", "compare"]),
-    ("Run", &["run", "attach", "daemon", "top", "ps", "doctor", "calibrate"]),
+    ("Run", &["run", "attach", "daemon", "top", "replay", "ps", "doctor", "calibrate"]),
     ("Lab", &["lab"]),
     ("Reference", &["policies", "machines", "completions", "man"]),
     ("Development", &["policy", "score"]),

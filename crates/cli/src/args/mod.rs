@@ -17,7 +17,7 @@ mod live;
 pub(crate) use common::{
     CacheArgs, DEFAULT_MACHINE, DEFAULT_POLICY, MemoryArgs, NameArgs, PageSizeArg, geometry,
 };
-pub(crate) use daemon::{DaemonArgs, TopArgs};
+pub(crate) use daemon::{DaemonArgs, ReplayLogArgs, TopArgs};
 pub(crate) use live::{AllocatorArg, AttachArgs, LiveArgs, RunArgs};
 
 use crate::failure::Failure;
@@ -69,6 +69,8 @@ pub(crate) enum Verb {
     Daemon(DaemonArgs),
     /// Show the groups and programs of the daemon
     Top(TopArgs),
+    /// Show a past hour of the daemon's log: as its page, in the terminal, or for Perfetto
+    Replay(ReplayLogArgs),
     /// List the programs that are tiered now, and the engines that do it
     Ps(PsArgs),
     /// Run programs in a virtual machine with two memory tiers and a real kernel

@@ -14,6 +14,7 @@ pub(crate) mod policies;
 pub(crate) mod policy;
 pub(crate) mod ps;
 pub(crate) mod record;
+pub(crate) mod replay;
 pub(crate) mod score;
 pub(crate) mod simulate;
 pub(crate) mod size;

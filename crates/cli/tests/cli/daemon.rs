@@ -1,6 +1,7 @@
 //! `daemon` and `top` from end to end, on programs of this machine in shadow mode: ends of the daemon and of
 //! programs at any moment, and many programs.
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -37,6 +38,12 @@ impl Drop for Process {
     }
 }
 
+/// Copies a program by another process: a fork of a test beside this one would keep a file open that is being
+/// written, and what is open for writing cannot be executed.
+fn copy(file: &Path, to: &Path) {
+    assert!(Command::new("cp").args([file, to]).status().expect("cp").success());
+}
+
 /// A machine with one group, `group`, of the programs of a name that no other test has.
 struct Machine {
     folder: Folder,
@@ -60,7 +67,7 @@ impl Machine {
     /// Returns a program of the group: a copy of `file`.
     fn program(&self, file: &Path) -> PathBuf {
         let path = self.folder.path().join(&self.name);
-        std::fs::copy(file, &path).expect("a copy");
+        copy(file, &path);
         path
     }
 
@@ -75,16 +82,25 @@ impl Machine {
     /// Returns the group once it fits.
     #[track_caller]
     fn until(&self, what: &str, fits: impl Fn(&Value) -> bool) -> Value {
+        let fits = |groups: &[Value]| groups.first().is_some_and(&fits);
+        self.until_all(what, fits).swap_remove(0)
+    }
+
+    /// Returns all groups once they fit.
+    #[track_caller]
+    fn until_all(&self, what: &str, fits: impl Fn(&[Value]) -> bool) -> Vec<Value> {
         let deadline = Instant::now() + Duration::from_secs(90);
+        let mut last = Value::Null;
         loop {
             let ran = self.top("--json");
             if ran.code == Some(0) {
-                let group = ran.json()["groups"][0].take();
-                if fits(&group) {
-                    return group;
+                last = ran.json();
+                let groups = last["groups"].as_array().expect("groups");
+                if fits(groups) {
+                    return groups.clone();
                 }
             }
-            assert!(Instant::now() < deadline, "{what}");
+            assert!(Instant::now() < deadline, "{what}: {last}");
             std::thread::sleep(Duration::from_millis(100));
         }
     }
@@ -195,4 +211,224 @@ fn mistakes_are_named_with_their_line() {
     assert!(check("listen = \"0.0.0.0:1\"").contains("wrong.toml:1: "));
     let missing = isotherm(&["daemon", "--config", &machine.folder.at("none.toml")]).refused(2);
     assert!(missing.contains("none.toml"), "{missing}");
+}
+
+fn is_root() -> bool {
+    String::from_utf8(Command::new("id").arg("-u").output().expect("id").stdout)
+        .is_ok_and(|id| id.trim() == "0")
+}
+
+/// The socket's mode keeps others out already; where it was changed, the kernel says who they are.
+#[test]
+fn another_users_client_is_turned_away() {
+    if !is_root() {
+        return eprintln!("skipped: only root can be another user");
+    }
+    let machine = Machine::new("others", "");
+    let _daemon = machine.daemon();
+    machine.until("it answers", |_| true);
+    let binary = machine.folder.path().join("isotherm");
+    copy(Path::new(env!("CARGO_BIN_EXE_isotherm")), &binary);
+    for (path, mode) in [(machine.folder.path(), 0o755), (Path::new(&machine.socket), 0o666)] {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).expect("changed");
+    }
+    let client = |user: &str| {
+        let mut client = Command::new("setpriv");
+        client.args([&format!("--reuid={user}"), "--regid=65534", "--clear-groups"]).arg(&binary);
+        let output = client.args(["top", "--json", "--socket", &machine.socket]).output();
+        RunStats::from(output.expect("setpriv of util-linux"))
+    };
+    let refused = client("65534").refused(1);
+    assert!(refused.contains("closed the connection") || refused.contains("does not answer"), "{refused}");
+    assert_eq!(client("0").code, Some(0), "root is answered");
+}
+
+/// Runs a script that sees cgroups of version 2 at `$0`; `None` where this user may not mount them.
+fn with_cgroups(folder: &Folder, script: &str) -> Option<()> {
+    let place = folder.path().join("cgroups");
+    std::fs::create_dir_all(&place).expect("a folder");
+    let script = format!("mount -t cgroup2 cgroup2 $0 || exit 77\n{script}");
+    let status = Command::new("unshare").args(["--mount", "sh", "-ec", &script]).arg(&place).status();
+    match status.expect("unshare of util-linux").code() {
+        Some(0) => Some(()),
+        Some(77 | 1) if !is_root() => None,
+        other => panic!("{script}: {other:?}"),
+    }
+}
+
+/// While its pages move, in shadow mode; the lab does the same where pages really move.
+#[test]
+fn a_program_that_changes_its_cgroup_changes_its_group() {
+    let place = format!("isotherm-test-{}", std::process::id());
+    let settings = format!(
+        "policy = \"hybridtier\"\noverhead = \"10%\"\n\
+         [[group]]\nname = \"one\"\ncgroup = \"/{place}/one\"\n[[group]]\nname = \"two\"\ncgroup = \"/{place}/two\""
+    );
+    let machine = Machine::new("cgroups", &settings);
+    let make = format!("mkdir $0/{place} $0/{place}/one $0/{place}/two");
+    if with_cgroups(&machine.folder, &make).is_none() {
+        return eprintln!("skipped: this user may not mount cgroup2");
+    }
+    let binary = PathBuf::from(env!("CARGO_BIN_EXE_isotherm"));
+    let target = binary.with_file_name("examples").join("live-target");
+    let mut command = Command::new(machine.program(&target));
+    command.args([
+        "planted",
+        "--size",
+        "64M",
+        "--hot",
+        "12.5%",
+        "--share",
+        "90%",
+        "--move-after",
+        "1",
+        "--seconds",
+        "600",
+    ]);
+    let program = Process::start(&mut command);
+    let _daemon = machine.daemon();
+    let in_group = |group: &Value, name: &str| group["name"] == name && resident(group) > 32 << 20;
+    for name in ["one", "two", "one"] {
+        let enter = format!("echo {} >$0/{place}/{name}/cgroup.procs", program.0.id());
+        with_cgroups(&machine.folder, &enter).expect("as before");
+        let status = machine.until_all("it is in its group alone", |groups| {
+            groups.iter().filter(|group| programs(group) > 0).count() == 1
+                && groups.iter().any(|group| in_group(group, name))
+        });
+        let other = if name == "one" { "two" } else { "one" };
+        let left = status.iter().find(|group| group["name"] == other).expect("the group");
+        assert_eq!(left["warnings"], Value::Array(Vec::new()), "{left}");
+        // Until some of its pages have moved under its engine.
+        machine.until_all("its pages move", |groups| {
+            let group = groups.iter().find(|group| group["name"] == name).expect("the group");
+            group["traffic"]["promotions"].as_u64() > Some(0)
+        });
+    }
+    assert_eq!(program.field("TracerPid"), "0");
+    drop(program);
+    machine.until_all("it has gone", |groups| groups.iter().all(|group| programs(group) == 0));
+    with_cgroups(&machine.folder, &format!("rmdir $0/{place}/one $0/{place}/two $0/{place}"))
+        .expect("as before");
+}
+
+/// A run that has joined is a group with its programs, under the names that the daemon knows.
+#[test]
+fn a_joined_run_shows_its_programs() {
+    let machine = Machine::new("joined", "");
+    let _daemon = machine.daemon();
+    machine.until("it answers", |_| true);
+    let sleep = machine.folder.path().join(format!("joined-sleep-{}", std::process::id()));
+    copy(Path::new("/bin/sleep"), &sleep);
+    let mut run = command(&[
+        "run",
+        "--shadow",
+        "--quiet",
+        "--policy",
+        "first-touch",
+        "--daemon",
+        &machine.socket,
+        "--",
+    ]);
+    let run = Process::start(run.arg(&sleep).arg("600"));
+    let groups = machine.until_all("the run is a group with a program", |groups| {
+        groups.iter().any(|group| {
+            group["mode"] == "run" && programs(group) == 1 && group["programs"][0]["command"] != ""
+        })
+    });
+    let group = groups.iter().find(|group| group["mode"] == "run").expect("the run");
+    assert_eq!(
+        group["programs"][0]["command"],
+        sleep.file_name().expect("a name").to_string_lossy().as_ref()
+    );
+    assert!(resident(&group["programs"][0]) > 0, "{group}");
+    run.signal("TERM");
+    machine.until_all("it has left", |groups| groups.iter().all(|group| group["mode"] != "run"));
+}
+
+/// `replay` shows a log as `top` showed the daemon that wrote it.
+#[test]
+fn a_past_hour_is_replayed() {
+    let folder = Folder::new();
+    let log = folder.at("log");
+    let machine = Machine::new("replayed", &format!("log = \"{log}\"\npolicy = \"first-touch\""));
+    let sleep = machine.program(Path::new("/bin/sleep"));
+    let program = Process::start(Command::new(&sleep).arg("600"));
+    let daemon = machine.daemon();
+    machine.until("the program is followed", |group| resident(group) > 0);
+    std::thread::sleep(Duration::from_secs(3));
+    let shown = machine.top("--json").json();
+    daemon.signal("TERM");
+    let mut daemon = daemon;
+    assert!(daemon.0.wait().expect("it ends").success());
+    drop(program);
+
+    let replayed = isotherm(&["replay", &log, "--top", "--json"]).json();
+    for key in ["version", "started_unix_s", "fast_bytes", "shadow"] {
+        assert_eq!(replayed[key], shown[key], "{key}");
+    }
+    for key in ["name", "policy", "resident_bytes", "programs"] {
+        assert_eq!(replayed["groups"][0][key], shown["groups"][0][key], "{key}");
+    }
+    let table = isotherm(&["replay", &log, "--top", "--once"]).ok();
+    assert!(table.contains(&machine.name) && table.starts_with("fast "), "{table}");
+    let trace = folder.at("trace.json");
+    assert_eq!(isotherm(&["replay", &log, "--perfetto", &trace]).ok(), "");
+    let trace: Value =
+        serde_json::from_str(&std::fs::read_to_string(&trace).expect("a trace")).expect("JSON");
+    let names: Vec<&str> = trace["traceEvents"]
+        .as_array()
+        .expect("events")
+        .iter()
+        .filter_map(|one| one["name"].as_str())
+        .collect();
+    assert!(names.contains(&machine.name.as_str()) && names.contains(&"share (bytes)"), "{names:?}");
+
+    let refused = |arguments: &[&str]| isotherm(&[&["replay"], arguments].concat()).refused(2);
+    assert!(
+        refused(&[&log, "--from", "1999-01-01T00:00"])
+            .contains("the log has nothing then; expected a time from 20")
+    );
+    assert!(refused(&[&log, "--from", "noon"]).contains("expected a time in UTC"));
+    assert!(refused(&[&log, "--for", "2h"]).contains("at most 1h"));
+    assert!(
+        refused(&[&folder.file("text.parquet", "no log")]).contains("text.parquet: not a log of the daemon")
+    );
+    assert!(refused(&[&folder.at("none")]).contains("cannot open"));
+}
+
+/// Neither where a log begins nor where it ends does a full disk matter to the daemon.
+#[test]
+fn a_daemon_runs_on_a_full_disk() {
+    if !is_root() {
+        return eprintln!("skipped: only root can mount a small disk");
+    }
+    let folder = Folder::new();
+    let disk = folder.path().join("disk");
+    std::fs::create_dir(&disk).expect("a folder");
+    let machine =
+        Machine::new("full", &format!("log = \"{}/log\"\npolicy = \"first-touch\"", disk.display()));
+    let sleep = machine.program(Path::new("/bin/sleep"));
+    let _program = Process::start(Command::new(&sleep).arg("600"));
+    let script = "mount -t tmpfs -o size=4k,nr_inodes=2 tmpfs $0 && : >$0/filler; exec \"$@\"";
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "sh", "-ec", script]).arg(&disk);
+    command.args([
+        env!("CARGO_BIN_EXE_isotherm"),
+        "daemon",
+        "--config",
+        &machine.config,
+        "--socket",
+        &machine.socket,
+    ]);
+    let mut daemon = Process::start(&mut command);
+    machine.until("the program is followed", |group| resident(group) > 0);
+    let status = machine.top("--json").json();
+    assert!(
+        status["log"]["failure"].as_str().is_some_and(|why| why.contains("No space left")),
+        "{}",
+        status["log"]
+    );
+    assert!(machine.top("--once").ok().contains("No space left on device"));
+    daemon.signal("TERM");
+    assert!(daemon.0.wait().expect("it ends").success());
 }

@@ -7,6 +7,7 @@ mod group;
 mod value;
 
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::fmt;
 use std::net::SocketAddr;
 use std::ops::Range;
@@ -20,6 +21,8 @@ use toml::Spanned;
 pub use group::{Group, Mode};
 pub use value::Size;
 
+use crate::log::Bounds;
+
 /// Most groups: each has an engine of its own.
 pub const MAX_GROUPS: usize = 256;
 /// Longest file that is read.
@@ -32,6 +35,41 @@ pub enum Listen {
     Address(SocketAddr),
     /// Nowhere.
     Off,
+}
+
+/// The place of the log of operations.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LogPlace {
+    /// The service's state directory; nowhere without one.
+    Service,
+    /// A directory.
+    Directory(PathBuf),
+    /// Nowhere.
+    Off,
+}
+
+/// The log of operations.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogSettings {
+    /// Its place.
+    pub place: LogPlace,
+    /// Most bytes of all files.
+    pub size: Bytes,
+    /// Greatest age of a file.
+    pub age: Nanos,
+}
+
+impl LogSettings {
+    /// Returns where the log is kept; `None` for none. `state` holds the directories of systemd's
+    /// `STATE_DIRECTORY`.
+    pub(crate) fn bounds(&self, state: Option<&OsStr>) -> Option<Bounds> {
+        let directory = match &self.place {
+            LogPlace::Service => std::env::split_paths(state?).next()?,
+            LogPlace::Directory(directory) => directory.clone(),
+            LogPlace::Off => return None,
+        };
+        Some(Bounds { directory, size: self.size, age: self.age })
+    }
 }
 
 /// The settings of a daemon.
@@ -48,6 +86,8 @@ pub struct Config {
     pub machine: String,
     /// Where the page and the metrics are served.
     pub listen: Listen,
+    /// The log of operations.
+    pub log: LogSettings,
     /// Time between two divisions of the fast memory.
     pub interval: Nanos,
     /// The groups, in the order of the file: a program belongs to the first that it fits.
@@ -100,6 +140,9 @@ struct File {
     listen: Option<Spanned<String>>,
     #[serde(default)]
     allow_remote: bool,
+    log: Option<Spanned<String>>,
+    log_size: Option<Spanned<String>>,
+    log_age: Option<Spanned<String>>,
     interval: Option<Spanned<String>>,
     policy: Option<Spanned<String>>,
     overhead: Option<Spanned<String>>,
@@ -159,6 +202,7 @@ impl File {
                 Listen::Address(address)
             }
         };
+        let log = self.log()?;
         let interval = match &self.interval {
             None => Nanos::SECOND,
             Some(text) => {
@@ -200,11 +244,52 @@ impl File {
             shadow: self.shadow,
             machine: self.machine.map_or_else(|| DEFAULT_MACHINE.into(), Spanned::into_inner),
             listen,
+            log,
             interval,
             groups,
         })
     }
+
+    fn log(&self) -> Result<LogSettings, Mistake> {
+        let place = match &self.log {
+            None => LogPlace::Service,
+            Some(text) if text.as_ref() == "off" => LogPlace::Off,
+            Some(text) if text.as_ref().starts_with('/') => LogPlace::Directory(text.as_ref().into()),
+            Some(text) => {
+                let found = text.as_ref();
+                return Err(Mistake::at(
+                    text,
+                    format!("log: expected a directory's path from / on, or \"off\", found '{found}'"),
+                ));
+            }
+        };
+        let size = match &self.log_size {
+            None => LOG_SIZE,
+            Some(text) => text.as_ref().parse().ok().filter(|&size| size >= LEAST_LOG).ok_or_else(|| {
+                let found = text.as_ref();
+                Mistake::at(
+                    text,
+                    format!("log_size: expected a size such as 256M, at least {LEAST_LOG}, found '{found}'"),
+                )
+            })?,
+        };
+        let age = match &self.log_age {
+            None => LOG_AGE,
+            Some(text) => value::nanos(
+                text,
+                "log_age",
+                Nanos(3600 * Nanos::SECOND.0)..Nanos(10_000 * 3600 * Nanos::SECOND.0),
+            )?,
+        };
+        Ok(LogSettings { place, size, age })
+    }
 }
+
+/// Size and age of the log unless the file says otherwise.
+const LOG_SIZE: Bytes = Bytes(256 << 20);
+const LOG_AGE: Nanos = Nanos(168 * 3600 * Nanos::SECOND.0);
+/// Least size: a file has up to a megabyte.
+const LEAST_LOG: Bytes = Bytes(4 << 20);
 
 /// Port of the page and the metrics.
 pub const DEFAULT_PORT: u16 = 9467;

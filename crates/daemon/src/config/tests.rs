@@ -85,3 +85,22 @@ fn an_error_names_file_and_line() {
     let error = Config::read(&folder.path().join("none")).expect_err("no file").to_string();
     assert!(error.contains("none: No such file"), "{error}");
 }
+
+#[test]
+fn the_log_is_where_the_service_keeps_its_state_unless_the_file_says_otherwise() {
+    let place = |text: &str, state: Option<&str>| {
+        let log = Config::parse(text).expect("valid").log;
+        log.bounds(state.map(OsStr::new))
+            .map(|bounds| (bounds.directory, bounds.size, bounds.age.as_seconds()))
+    };
+    let week = 168.0 * 3600.0;
+    assert_eq!(place("", None), None);
+    assert_eq!(place("", Some("/a:/b")), Some(("/a".into(), Bytes(256 << 20), week)));
+    assert_eq!(place("log = \"off\"", Some("/a")), None);
+    let set = "log = \"/c\"\nlog_size = \"8M\"\nlog_age = \"2h\"";
+    assert_eq!(place(set, Some("/a")), Some(("/c".into(), Bytes(8 << 20), 7200.0)));
+    for wrong in ["log = \"here\"", "log_size = \"1K\"", "log_age = \"1s\""] {
+        let (line, why) = Config::parse(wrong).expect_err(wrong);
+        assert!(line == Some(1) && why.starts_with(&wrong[..3]) && why.contains("expected"), "{why}");
+    }
+}

@@ -17,7 +17,7 @@ use isotherm_shares::{Claim, Curve};
 
 use super::{Machine, PAGE_SHIFT};
 use crate::config::{Group, Mode};
-use crate::journal::{self, Priority};
+use crate::journal::{self, Journal, Priority};
 
 /// Time before an engine that has failed is started again.
 const AGAIN: Duration = Duration::from_secs(30);
@@ -27,6 +27,7 @@ const PINNED: &str = "first-touch";
 /// A group, with its engine while it has had programs.
 pub(super) struct Engine {
     pub(super) group: Group,
+    journal: Journal,
     running: Option<Running>,
     /// The memory of programs that wait for an engine, which starts as soon as their share is known.
     waiting: Option<Bytes>,
@@ -92,9 +93,10 @@ impl Counted {
 }
 
 impl Engine {
-    pub(super) fn new(group: Group) -> Self {
+    pub(super) fn new(group: Group, journal: Journal) -> Self {
         Self {
             group,
+            journal,
             running: None,
             waiting: None,
             failed: None,
@@ -134,6 +136,8 @@ impl Engine {
             self.group.settings.clear();
             self.replace_policy();
         }
+        let message = format!("group {}: {what} {value} until the next reload", self.group.name);
+        self.tell(Priority::Info, &message);
     }
 
     fn replace_policy(&self) {
@@ -218,11 +222,8 @@ impl Engine {
 
     fn tell(&self, priority: Priority, message: &str) {
         let policy = self.group.policy.entry.name;
-        journal::write(
-            priority,
-            message,
-            &[("ISOTHERM_GROUP", &self.group.name), ("ISOTHERM_POLICY", policy)],
-        );
+        let fields = [(journal::GROUP, self.group.name.as_str()), ("ISOTHERM_POLICY", policy)];
+        self.journal.write(priority, message, &fields);
     }
 
     /// Tells each of the engine's warnings once.

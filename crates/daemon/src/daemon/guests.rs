@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use isotherm_core::machine_status::GroupStatus;
+use isotherm_core::machine_status::{GroupStatus, ProgramStatus};
 use isotherm_core::{Bytes, Pages};
+use isotherm_linux::process::census::Program;
 use isotherm_shares::{Claim, Curve};
 use serde::{Deserialize, Serialize};
 
@@ -93,11 +94,31 @@ impl Guests {
         self.guests.values().map(|guest| guest.claim.used)
     }
 
-    /// Sets the runs' shares, in the order of their claims; returns their states.
-    pub(super) fn take(&mut self, shares: impl Iterator<Item = Bytes>) -> Vec<GroupStatus> {
+    /// Whether a program belongs to a run.
+    pub(super) fn has(&self, pid: u32) -> bool {
+        self.guests.values().any(|guest| guest.claim.group.programs.iter().any(|program| program.pid == pid))
+    }
+
+    /// Sets the runs' shares, in the order of their claims; returns their states, with the names and cgroups
+    /// of programs from `known`.
+    pub(super) fn take<'a>(
+        &mut self,
+        shares: impl Iterator<Item = Bytes>,
+        known: impl Fn(u32) -> Option<&'a Program>,
+    ) -> Vec<GroupStatus> {
         let told = self.guests.iter_mut().zip(shares).map(|((pid, guest), share)| {
             guest.share = share;
+            let programs = guest.claim.group.programs.iter().map(|program| {
+                let known = known(program.pid);
+                let text = |of: fn(&Program) -> &String| known.map(of).cloned().unwrap_or_default();
+                ProgramStatus {
+                    command: text(|program| &program.command),
+                    cgroup: text(|program| &program.cgroup),
+                    ..program.clone()
+                }
+            });
             GroupStatus {
+                programs: programs.collect(),
                 name: format!("run-{pid}"),
                 mode: "run".into(),
                 weight: 1.0,
@@ -116,14 +137,32 @@ mod tests {
     #[test]
     fn a_run_has_a_share_from_its_claim_to_its_silence() {
         let mut guests = Guests::default();
-        let claim =
-            GuestClaim { used: Bytes(8192), mapped: Bytes(1 << 20), slow: 2.0, ..GuestClaim::default() };
+        let own = ProgramStatus { pid: 8, accesses: 5, ..ProgramStatus::default() };
+        let group = GroupStatus { programs: vec![own], ..GroupStatus::default() };
+        let claim = GuestClaim {
+            used: Bytes(8192),
+            mapped: Bytes(1 << 20),
+            slow: 2.0,
+            group,
+            ..GuestClaim::default()
+        };
         let line = format!("join 7 {}", serde_json::to_string(&claim).expect("plain data"));
         guests.set_spare(Bytes(4096));
         assert_eq!(guests.renew("7", &line), Ok("fast 12288".into()), "what it has and what is free");
         assert_eq!(guests.renew("7", &line), Ok("fast 12288".into()), "until the next division");
         assert_eq!(guests.claims().next().expect("one").mapped, Pages(256));
-        let states = guests.take([Bytes(65536)].into_iter());
+        assert!(guests.has(8) && !guests.has(7));
+        let program = Program {
+            pid: isotherm_linux::process::Pid(8),
+            start: 1,
+            cgroup: "/a.slice".into(),
+            user: 0,
+            command: "redis".into(),
+            resident: Bytes(0),
+        };
+        let states = guests.take([Bytes(65536)].into_iter(), |pid| (pid == 8).then_some(&program));
+        let shown = &states[0].programs[0];
+        assert_eq!((&*shown.command, &*shown.cgroup, shown.accesses), ("redis", "/a.slice", 5));
         assert_eq!((states[0].name.as_str(), states[0].share_bytes), ("run-7", Bytes(65536)));
         let answer = format!("ok\n{}\n\n", guests.renew("7", &line).expect("known"));
         assert_eq!(answer.parse(), Ok(Claimed(Bytes(65536))));

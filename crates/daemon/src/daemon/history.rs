@@ -9,14 +9,14 @@ use serde_json::{Value, json};
 use super::heat::{Column, heat_map};
 
 /// Time between two looks at the memory by address.
-pub(super) const HEAT: std::time::Duration = std::time::Duration::from_secs(20);
+pub(crate) const HEAT: std::time::Duration = std::time::Duration::from_secs(20);
 /// Seconds that are kept.
 const SPAN: f64 = 3600.0;
 /// Seconds of which each moment is kept; of those before one every [`FAR`] seconds.
 const RECENT: f64 = 300.0;
 const FAR: f64 = 10.0;
 /// Least seconds between two moments.
-const NEAR: f64 = 0.9;
+pub(crate) const NEAR: f64 = 0.9;
 /// Most moments of a group: more than are left once old ones are thinned out.
 const MAX_MOMENTS: usize = 1024;
 /// Most columns of heat.
@@ -24,7 +24,7 @@ const MAX_COLUMNS: usize = 180;
 /// Tiers told apart; slower ones count as the last.
 const TIERS: usize = 4;
 /// The values of a moment, in order: sums since the start but for the time, the share and the last four.
-const COLUMNS: [&str; 14] = [
+pub(crate) const COLUMNS: [&str; 14] = [
     "seconds",
     "share",
     "fast_hits",
@@ -41,11 +41,11 @@ const COLUMNS: [&str; 14] = [
     "tier3",
 ];
 
-type Moment = [f64; COLUMNS.len()];
+pub(crate) type Moment = [f64; COLUMNS.len()];
 
 /// The time before the page was opened.
 #[derive(Default)]
-pub(super) struct History(BTreeMap<String, Past>);
+pub(crate) struct History(BTreeMap<String, Past>);
 
 #[derive(Default)]
 struct Past {
@@ -55,7 +55,7 @@ struct Past {
 
 impl History {
     /// Takes the state of all groups; forgets groups that are gone.
-    pub(super) fn take(&mut self, status: &MachineStatus) {
+    pub(crate) fn take(&mut self, status: &MachineStatus) {
         self.0.retain(|name, _| status.groups.iter().any(|group| group.name == *name));
         for group in &status.groups {
             let past = self.0.entry(group.name.clone()).or_default();
@@ -70,7 +70,7 @@ impl History {
     }
 
     /// Takes a group's memory by address.
-    pub(super) fn take_heat(&mut self, group: &str, time: Nanos, mappings: &[MappingStatus]) {
+    pub(crate) fn take_heat(&mut self, group: &str, time: Nanos, mappings: &[MappingStatus]) {
         let Some(past) = self.0.get_mut(group) else { return };
         past.heat.push_back(Column::of(time.as_seconds(), mappings));
         if past.heat.len() > MAX_COLUMNS {
@@ -79,19 +79,19 @@ impl History {
     }
 
     /// Returns a group's moments behind a time; `None` for a group that is not there.
-    pub(super) fn moments(&self, group: &str, since_s: f64) -> Option<Value> {
+    pub(crate) fn moments(&self, group: &str, since_s: f64) -> Option<Value> {
         let moments = &self.0.get(group)?.moments;
         let first = moments.partition_point(|moment| moment[0] <= since_s);
         Some(json!({ "columns": COLUMNS, "moments": moments[first..] }))
     }
 
     /// Returns a group's heatmap of address over time.
-    pub(super) fn heat(&self, group: &str) -> Option<Value> {
+    pub(crate) fn heat(&self, group: &str) -> Option<Value> {
         self.0.get(group).map(|past| heat_map(&past.heat))
     }
 }
 
-fn moment(group: &GroupStatus, time: Nanos) -> Moment {
+pub(crate) fn moment(group: &GroupStatus, time: Nanos) -> Moment {
     let tier = |tier: usize| {
         let last = tier + 1 == TIERS;
         let these = group.resident_bytes.iter().skip(tier).take(if last { usize::MAX } else { 1 });

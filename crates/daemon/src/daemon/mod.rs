@@ -16,8 +16,8 @@ mod client;
 mod engine;
 mod guests;
 mod heat;
-mod history;
-mod web;
+pub(crate) mod history;
+pub(crate) mod web;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -37,7 +37,8 @@ use isotherm_live::session::{TierPlan, TierPlanError, TierRequest};
 use isotherm_shares::share;
 
 use crate::config::{Config, ConfigError, Listen, Mode, Size};
-use crate::journal::{self, Priority};
+use crate::journal::{Journal, Priority};
+use crate::log::{EVERY, Log};
 use crate::notify::{Notifier, watchdog};
 pub use client::Client;
 use engine::Engine;
@@ -105,6 +106,8 @@ pub struct Daemon {
     status: Arc<RwLock<Arc<MachineStatus>>>,
     history: Arc<Mutex<History>>,
     next_heat: Instant,
+    journal: Journal,
+    log: Option<Log>,
     web: Option<web::Web>,
     started: Instant,
     started_unix_s: u64,
@@ -135,6 +138,11 @@ impl Daemon {
         let tiers = TierRequest { nodes: config.tiers.clone(), fast: None, shadow: config.shadow, latencies };
         let plan = TierPlan::read(Path::new("/"), &tiers)?;
         let control = Control::open(&paths.socket)?;
+        let state_directory = std::env::var_os("STATE_DIRECTORY");
+        let bounds = config.log.bounds(state_directory.as_deref());
+        let thread = |error| LinuxError::Call { call: "clone", error };
+        let log = bounds.map(|bounds| Log::start(bounds, EVERY)).transpose().map_err(thread)?;
+        let journal = if log.is_some() { Journal::kept() } else { Journal::default() };
         let status = Arc::new(RwLock::new(Arc::new(MachineStatus::default())));
         let history = Arc::new(Mutex::new(History::default()));
         let web = match config.listen {
@@ -150,12 +158,14 @@ impl Daemon {
             notifier,
             census: Census::new(ProcRoot::default(), Pid(std::process::id())),
             users: read_users(),
-            engines: config.groups.iter().cloned().map(Engine::new).collect(),
+            engines: config.groups.iter().map(|group| Engine::new(group.clone(), journal.clone())).collect(),
             guests: Guests::default(),
             rivals: (None, Vec::new()),
             status,
             history,
             next_heat: Instant::now() + HEAT,
+            journal,
+            log,
             web,
             started: Instant::now(),
             started_unix_s: clock::unix_seconds(),
@@ -264,19 +274,19 @@ impl Daemon {
                     let known = before.iter().position(|engine| engine.group.name == group.name);
                     self.engines.push(match known {
                         Some(place) => before.remove(place).with(group),
-                        None => Engine::new(group),
+                        None => Engine::new(group, self.journal.clone()),
                     });
                 }
                 before.into_iter().for_each(Engine::end);
-                // The socket, the address and the tiers stay those of the start.
+                // The socket, the address, the tiers and the log stay those of the start.
                 self.config = config;
                 self.users = read_users();
                 let message = format!("{} is in force", self.paths.config.display());
-                journal::write(Priority::Info, &message, &[]);
+                self.journal.write(Priority::Info, &message, &[]);
             }
             Err(error) => {
                 let message = format!("{error}; the settings before stay in force");
-                journal::write(Priority::Error, &message, &[]);
+                self.journal.write(Priority::Error, &message, &[]);
             }
         }
         self.notifier.tell("READY=1");
@@ -297,6 +307,7 @@ impl Daemon {
                 Some(place) if self.engines[place].group.mode != Mode::Excluded => {
                     members[place].push(program);
                 }
+                _ if self.guests.has(program.pid.0) => {}
                 _ => left_alone += 1,
             }
         }
@@ -317,8 +328,8 @@ impl Daemon {
             .zip(shares.by_ref())
             .map(|((engine, programs), share)| engine.take(share, fast, programs, &self.machine))
             .collect();
-        let guests = self.guests.take(shares);
-        let status = MachineStatus {
+        let guests = self.guests.take(shares, |pid| self.census.program(Pid(pid)));
+        let mut status = MachineStatus {
             version: env!("CARGO_PKG_VERSION").into(),
             started_unix_s: self.started_unix_s,
             time_ns: Nanos(self.started.elapsed().as_nanos() as u64),
@@ -329,23 +340,33 @@ impl Daemon {
             groups: groups.into_iter().chain(guests).collect(),
             rivals: self.rivals(),
             kernel: kernel_moves(),
+            log: self.log.as_ref().map(Log::status),
         };
-        if self.web.is_some() {
-            self.remember(&status);
-        }
+        self.remember(&mut status);
         *self.status.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(status);
         Ok(())
     }
 
-    /// Keeps the state for the page, and now and then the memory by address.
-    fn remember(&mut self, status: &MachineStatus) {
+    /// Keeps the state for the page and in the log, and now and then the memory by address.
+    fn remember(&mut self, status: &mut MachineStatus) {
+        if self.web.is_none() && self.log.is_none() {
+            return;
+        }
         let mut history = self.history.lock().unwrap_or_else(PoisonError::into_inner);
         history.take(status);
+        if let Some(log) = &mut self.log {
+            if let Some((priority, message)) = log.news() {
+                self.journal.write(priority, &message, &[]);
+            }
+            log.take(status, || self.journal.take());
+        }
         let now = Instant::now();
         if now >= self.next_heat {
             self.next_heat = now + HEAT;
             for engine in &self.engines {
-                history.take_heat(&engine.group.name, status.time_ns, &engine.mappings());
+                let (name, mappings) = (&engine.group.name, engine.mappings());
+                history.take_heat(name, status.time_ns, &mappings);
+                self.log.iter_mut().for_each(|log| log.take_heat(name, &mappings));
             }
         } else if now + 2 * Duration::from_nanos(self.config.interval.0) >= self.next_heat {
             // What the engines report next is read the time after.
@@ -377,7 +398,7 @@ impl Daemon {
             });
             let found: Vec<String> = rival.map(|one| format!("{}: {}", one.name, one.meaning)).collect();
             for rival in found.iter().filter(|rival| !known.contains(rival)) {
-                journal::write(Priority::Warning, rival, &[("ISOTHERM_RIVAL", rival)]);
+                self.journal.write(Priority::Warning, rival, &[("ISOTHERM_RIVAL", rival)]);
             }
             *known = found;
         }

@@ -17,13 +17,13 @@ const POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 
 type Status = Arc<RwLock<Arc<MachineStatus>>>;
 
 /// A server, which ends on drop.
-pub(super) struct Web {
+pub(crate) struct Web {
     server: Arc<Server>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Web {
-    pub(super) fn start(
+    pub(crate) fn start(
         address: SocketAddr,
         status: Status,
         history: Arc<Mutex<History>>,

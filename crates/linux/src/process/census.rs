@@ -68,6 +68,11 @@ impl Census {
         self.known.values().filter_map(|entry| entry.program.as_ref())
     }
 
+    /// Returns a process's program.
+    pub fn program(&self, pid: Pid) -> Option<&Program> {
+        self.known.get(&pid)?.program.as_ref()
+    }
+
     /// Reads all processes again at the next look.
     pub fn refresh(&mut self) {
         self.looks = 0;
@@ -118,11 +123,11 @@ impl Census {
         let looks = known.filter(|known| known.start == stat.start).map_or(0, |known| known.looks);
         let looks = looks.saturating_add(1);
         let has_memory = !stat.kernel && !stat.agent;
-        let program = if has_memory { Some(self.program(pid, stat.start)?) } else { None };
+        let program = if has_memory { Some(self.read_program(pid, stat.start)?) } else { None };
         Some(Entry { start: stat.start, program, looks })
     }
 
-    fn program(&mut self, pid: Pid, start: u64) -> Option<Program> {
+    fn read_program(&mut self, pid: Pid, start: u64) -> Option<Program> {
         self.root.read(pid, "cgroup", &mut self.buffer).ok()?;
         let cgroup = cgroup(&self.buffer).unwrap_or_else(|| "/".into());
         self.root.read(pid, "status", &mut self.buffer).ok()?;

@@ -8,7 +8,8 @@
 //! each batch:  books: costs, prices of a sample and a move, gain of a fast access, savings by samples of
 //!              displaced pages
 //!              each sample: both memories predict it, then count it
-//! each epoch:  counts age; the memory that predicted better leads; variance is analysed by region
+//! each epoch:  (it waits while new pages would take the room that is made for others)
+//!              counts age; the memory that predicted better leads; variance is analysed by region
 //!              swap slow and fast pages, most different first, while
 //!                  (rate up - rate down - error) x gain x stay > price of a swap and its way back
 //!              as long as the allowance, less the way back of all displaced pages, pays for it
@@ -43,6 +44,8 @@ const TRIAL: f64 = 32.0;
 const MOVES_OF_SWAP: f64 = 4.0;
 /// Times between two looks: a share of the time so far, at least and at most.
 const LOOK: (u64, Nanos, Nanos) = (32, Nanos(100_000), Nanos(100_000_000));
+/// A program grows while more than one of so many pages is new since the last look.
+const GROWTH: u64 = 512;
 /// Pages moved up after as many were moved down.
 const CHUNK: usize = 512;
 
@@ -58,6 +61,8 @@ pub(crate) struct Isotherm {
     evidence: usize,
     /// Pages that are not where they were first.
     displaced: usize,
+    /// Pages that were mapped at the last look.
+    mapped: u64,
     /// The cost of looking then, what had been saved, and when.
     before: (f64, f64, f64),
     /// Savings as a share of the program's time, recently.
@@ -75,6 +80,7 @@ impl Isotherm {
             fresh: 0,
             evidence: 0,
             displaced: 0,
+            mapped: 0,
             before: (0.0, 0.0, 0.0),
             saving: 0.0,
             work: Work::default(),
@@ -129,6 +135,16 @@ impl Isotherm {
             self.overhead /= 1.5;
         }
         self.before = (looking, saved, running);
+    }
+
+    /// Returns whether the program has new pages since the last look: they would take the room that is made
+    /// for others.
+    fn has_grown(&mut self, view: &dyn View) -> bool {
+        let tier = |tier: usize| TierId(tier as u8);
+        let used = |at: usize| view.capacity(tier(at)).0.saturating_sub(view.free(tier(at)).0);
+        let mapped = (0..view.tiers()).map(used).sum();
+        let before = std::mem::replace(&mut self.mapped, mapped);
+        mapped.saturating_sub(before) > mapped / GROWTH
     }
 
     /// Calls `each` with every mapped page's bin and whether it is fast.
@@ -233,7 +249,7 @@ impl Policy for Isotherm {
     }
 
     fn step(&mut self, now: Nanos, view: &mut dyn View, plan: &mut Plan) {
-        if self.fresh >= self.batch() && view.tiers() > 1 {
+        if !self.has_grown(view) && self.fresh >= self.batch() && view.tiers() > 1 {
             self.fresh = 0;
             self.decide(view, plan);
         }
@@ -329,14 +345,17 @@ mod tests {
         (policy, view, plans)
     }
 
-    #[test]
-    fn hot_slow_pages_are_exchanged_for_cold_fast_ones_and_then_hardly_anything_moves() {
-        // Nine of ten samples go to the last 50 pages.
-        let page = |index: u32| match index % 10 {
+    /// Returns the page of a sample: nine of ten go to the last 50 pages.
+    fn mostly_the_last(index: u32) -> u32 {
+        match index % 10 {
             0 => index * 7 % PAGES,
             _ => PAGES - 1 - index * 3 % 50,
-        };
-        let (policy, view, plans) = run(60, page);
+        }
+    }
+
+    #[test]
+    fn hot_slow_pages_are_exchanged_for_cold_fast_ones_and_then_hardly_anything_moves() {
+        let (policy, view, plans) = run(60, mostly_the_last);
         let hot = (PAGES - 50..PAGES).filter(|&page| view.tier_of(PageId(page)) == Some(TierId::FAST));
         assert!(hot.count() >= 45);
         let moves = |plans: &[Plan]| plans.iter().map(|plan| plan.moves.len()).sum::<usize>();
@@ -346,6 +365,23 @@ mod tests {
         assert!(policy.books.saved > 0.0);
         let displaced = (PAGES - 50..PAGES).filter(|&page| policy.rates.displaced(PageId(page)));
         assert!(displaced.count() >= 45);
+    }
+
+    #[test]
+    fn moves_wait_while_new_pages_would_take_the_room_that_they_make() {
+        let mut view = TestView::new(&[Pages(FAST), Pages(2 * u64::from(PAGES))], PAGES as usize);
+        let mut policy = Isotherm::new(&parameters(&[], &[]), &setup(PAGES as usize, FAST));
+        let mut moves = 0;
+        for round in 0..60 {
+            let grows = round < 30;
+            (0..if grows { 20 } else { 0 }).for_each(|_| view.allocate());
+            let pages: Vec<u32> = (0..300).map(|index| mostly_the_last(round as u32 * 300 + index)).collect();
+            let batch = batch(&view, round, &pages, policy.period);
+            let plan = turn(&mut policy, &mut view, &batch, Nanos(10_000_000 * (round + 1))).0;
+            assert!(!grows || plan.moves.is_empty());
+            moves += plan.moves.len();
+        }
+        assert!(moves > 50, "{moves}");
     }
 
     #[test]

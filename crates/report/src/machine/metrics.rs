@@ -56,6 +56,15 @@ fn machine(registry: &mut Registry, status: &MachineStatus) {
     registry.register("rivals", "Other software that moves pages", one(status.rivals.len() as f64));
     let cpu = Seconds::default();
     cpu.get_or_create(&Vec::new()).inc_by(status.cpu_ns.as_seconds());
+    let (bytes, rows, dropped) = (Values::default(), Counts::default(), Counts::default());
+    if let Some(log) = &status.log {
+        bytes.get_or_create(&Vec::new()).set(log.bytes.0 as f64);
+        rows.get_or_create(&Vec::new()).inc_by(log.written_rows);
+        dropped.get_or_create(&Vec::new()).inc_by(log.dropped_rows);
+    }
+    registry.register_with_unit("log", "Size of the log of operations", Unit::Bytes, bytes);
+    registry.register("log_rows", "Rows of the log that were written", rows);
+    registry.register("log_dropped_rows", "Rows of the log that could not be written", dropped);
     registry.register_with_unit("cpu", "Processor time of the daemon with all engines", Unit::Seconds, cpu);
 }
 
@@ -157,6 +166,7 @@ fn groups(registry: &mut Registry, groups: &[GroupStatus]) {
 mod tests {
     use isotherm_core::Nanos;
     use isotherm_core::live_result::{Refused, Traffic};
+    use isotherm_core::machine_status::LogStatus;
 
     use super::*;
 
@@ -172,7 +182,8 @@ mod tests {
             ..GroupStatus::default()
         };
         let kernel = vec![("pgpromote_success".to_owned(), 42)];
-        let status = MachineStatus { groups: vec![group], kernel, ..MachineStatus::default() };
+        let log = Some(LogStatus { bytes: Bytes(4096), dropped_rows: 7, ..LogStatus::default() });
+        let status = MachineStatus { groups: vec![group], kernel, log, ..MachineStatus::default() };
         let text = machine_metrics(&status);
         for line in [
             "# TYPE isotherm_resident_bytes gauge",
@@ -183,6 +194,8 @@ mod tests {
             "isotherm_demotions_total{group=\"database\"} 3",
             "isotherm_move_failures_total{group=\"database\",errno=\"EBUSY\"} 3",
             "isotherm_saved_seconds_total{group=\"database\"} 1.5",
+            "isotherm_log_bytes{} 4096.0",
+            "isotherm_log_dropped_rows_total{} 7",
             "isotherm_kernel_vmstat_total{name=\"pgpromote_success\"} 42",
         ] {
             assert!(text.lines().any(|one| one == line), "{line} is missing:\n{text}");

@@ -34,8 +34,8 @@ pub fn machine_text(status: &MachineStatus, programs: bool) -> String {
         let hits = group.hit_ratio.map_or_else(|| "unknown".into(), |hits| format!("{:.1} %", 100.0 * hits));
         let cost = (group.engine_ns + group.observing_ns).as_seconds();
         table.add_row([
-            group.name.clone(),
-            if ["pinned", "excluded"].contains(&&*group.mode) { &group.mode } else { &group.policy }.clone(),
+            clean(&group.name),
+            clean(if ["pinned", "excluded"].contains(&&*group.mode) { &group.mode } else { &group.policy }),
             group.programs.len().to_string(),
             group.share_bytes.to_string(),
             group.fast().to_string(),
@@ -52,11 +52,14 @@ pub fn machine_text(status: &MachineStatus, programs: bool) -> String {
     }
     for group in &status.groups {
         group.warnings.iter().for_each(|warning| {
-            let _ = writeln!(text, "{}: {}", group.name, warning.replace('\n', " "));
+            let _ = writeln!(text, "{}: {}", clean(&group.name), clean(warning));
         });
     }
     status.rivals.iter().for_each(|rival| {
-        let _ = writeln!(text, "rival: {rival}");
+        let _ = writeln!(text, "rival: {}", clean(rival));
+    });
+    status.log_warning().iter().for_each(|warning| {
+        let _ = writeln!(text, "{}", clean(warning));
     });
     text
 }
@@ -67,19 +70,28 @@ fn program_table(status: &MachineStatus) -> String {
         status.groups.iter().flat_map(|group| group.programs.iter().map(move |one| (group, one)))
     {
         let slow: Bytes = program.resident_bytes.iter().skip(1).copied().sum();
-        let clean = program.command.chars().map(|c| if c.is_control() { '?' } else { c });
         let state =
             program.refused.as_ref().map_or_else(|| program.accesses.to_string(), |_| "not tiered".into());
         table.add_row([
             program.pid.to_string(),
-            group.name.clone(),
-            clean.take(COMMAND).collect(),
+            clean(&group.name),
+            clean(&program.command).chars().take(COMMAND).collect(),
             program.resident_bytes.first().copied().unwrap_or_default().to_string(),
             slow.to_string(),
             state,
         ]);
     }
     format!("\n{table}\n")
+}
+
+/// Returns a text for one line of a terminal.
+fn clean(text: &str) -> String {
+    let letter = |letter: char| match letter {
+        '\n' => ' ',
+        _ if letter.is_control() => '?',
+        _ => letter,
+    };
+    text.chars().map(letter).collect()
 }
 
 fn plain(header: &[&str]) -> Table {

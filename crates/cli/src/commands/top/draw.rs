@@ -36,6 +36,7 @@ fn head(view: &View, width: usize) -> Vec<Line<'static>> {
     let mut lines = vec![Line::from(machine_line(&view.status)).bold()];
     let mut warnings: Vec<String> =
         view.status.rivals.iter().map(|rival| format!("rival: {}", one_line(rival))).collect();
+    warnings.extend(view.status.log_warning().map(|warning| one_line(&warning).into_owned()));
     match (&view.place, view.group()) {
         (Place::Groups, _) => {
             let all = view.status.groups.iter();

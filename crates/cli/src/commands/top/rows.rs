@@ -53,8 +53,7 @@ pub(super) fn group(view: &View, group: &GroupStatus) -> Row {
     let cost = (group.engine_ns + group.observing_ns).as_seconds();
     let saved = group.saved_ns.as_seconds();
     let moves = view.moves_per_s(group);
-    // A run that has joined does not tell its programs.
-    let programs = if group.mode == "run" { 1 } else { group.programs.len() };
+    let programs = group.programs.len();
     let moved = !["pinned", "excluded"].contains(&group.mode.as_str());
     let cells = vec![
         Cell::Text(one_line(&group.name).into()),

@@ -4,6 +4,10 @@
 //! the histogram of counts fits two such rates and a share of pages for each; a page is hot if its count
 //! makes the higher rate the likelier one. The border therefore lies above counts that chance alone reaches,
 //! and there is none if all pages share one rate.
+//!
+//! The few hottest pages can take most of all samples (the index of a large array, a stack), so that all
+//! others look cold beside them. A count therefore tells no more than [`FAR`] times the mean of the other
+//! pages.
 
 use std::collections::BTreeMap;
 
@@ -11,6 +15,9 @@ use std::collections::BTreeMap;
 const ROUNDS: usize = 60;
 /// Least ratio of two distinct rates.
 const APART: f64 = 3.0;
+/// One page of so many is among the hottest, which do not set the scale; and the largest count on that scale.
+const HOTTEST: f64 = 256.0;
+const FAR: f64 = 32.0;
 /// Least number of samples of a hot page.
 const MIN: u32 = 2;
 
@@ -18,7 +25,10 @@ const MIN: u32 = 2;
 pub(super) fn border(counts: impl Iterator<Item = u32>) -> Option<u32> {
     let mut histogram: BTreeMap<u32, f64> = BTreeMap::new();
     counts.for_each(|count| *histogram.entry(count).or_default() += 1.0);
-    let bins: Vec<(f64, f64)> = histogram.iter().map(|(&count, &pages)| (f64::from(count), pages)).collect();
+    let mut bins: Vec<(f64, f64)> =
+        histogram.iter().map(|(&count, &pages)| (f64::from(count), pages)).collect();
+    let most = FAR * (mean(&but_hottest(&bins))? + 1.0);
+    bins.iter_mut().for_each(|bin| bin.0 = bin.0.min(most));
     let mean = mean(&bins)?;
     // Start from the pages below and above the mean.
     let mut hot = |count: f64| f64::from(u8::from(count > mean));
@@ -66,6 +76,17 @@ impl Fit {
     }
 }
 
+/// Returns the bins, in the order of counts, without the hottest pages.
+fn but_hottest(bins: &[(f64, f64)]) -> Vec<(f64, f64)> {
+    let mut out = (bins.iter().map(|bin| bin.1).sum::<f64>() / HOTTEST).ceil();
+    let mut others = bins.to_vec();
+    for bin in others.iter_mut().rev() {
+        let gone = bin.1.min(out);
+        (bin.1, out) = (bin.1 - gone, out - gone);
+    }
+    others
+}
+
 fn mean(bins: &[(f64, f64)]) -> Option<f64> {
     let pages: f64 = bins.iter().map(|&(_, pages)| pages).sum();
     let samples: f64 = bins.iter().map(|&(count, pages)| count * pages).sum();
@@ -100,6 +121,14 @@ mod tests {
             assert!(missed < 0.1 && false_ones / found < 0.05, "{rate}: {border}, {missed}, {false_ones}");
             assert!(rate < 6.0 || missed < 0.05, "{rate}: {missed}");
         }
+    }
+
+    #[test]
+    fn two_pages_with_most_of_the_samples_do_not_hide_the_hot_set() {
+        let (hot, cold) = (poisson(30.0, 819.0), poisson(0.4, 7373.0));
+        let index = [75_792; 2];
+        let border = border(index.iter().chain(&hot).chain(&cold).copied()).expect("two rates");
+        assert!((3..16).contains(&border), "{border}");
     }
 
     #[test]
