@@ -27,4 +27,5 @@ esac
 cargo test --workspace --no-run
 # One guest after the other, so that their times are comparable and memory is bounded.
 cargo test --workspace --test guest --test lab -- --test-threads 1
+scripts/python-test.sh --lab
 echo "lab-test: all passed in $SECONDS s"

@@ -3,12 +3,18 @@
 #
 #   scripts/python-test.sh           the wheel of `make wheel`
 #   scripts/python-test.sh --quick   one built for tests, as in `make test`
+#   scripts/python-test.sh --lab     the same, only the tests in the lab's virtual machine
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-scripts/wheel.sh "$([ "${1:-}" = --quick ] && echo dev || echo release)"
+scripts/setup.sh python
+scripts/wheel.sh "$([ -n "${1:-}" ] && echo dev || echo release)"
 wheel=$(ls "$PWD"/build/wheels/*.whl)
 python=$PWD/build/python/bin/python
+"$python" -m pip install --quiet --disable-pip-version-check --force-reinstall --no-deps "$wheel"
+if [ "${1:-}" = --lab ]; then
+    exec "$python" -m pytest --quiet -p no:cacheprovider python/tests/test_lab.py
+fi
 
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
@@ -20,5 +26,4 @@ awk '/^```python$/ { inside = 1; next } /^```$/ { inside = 0 } inside' README.md
 (cd "$folder" && venv/bin/python -m isotherm record --quiet --no-dependence --output mine.trace -- ls -lR /usr/share/doc >/dev/null \
     && venv/bin/python example.py)
 
-"$python" -m pip install --quiet --disable-pip-version-check --force-reinstall --no-deps "$wheel"
 "$python" -m pytest --quiet -p no:cacheprovider python/tests

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds the Python package's wheel into build/wheels: one for CPython 3.9 and newer, with the libraries that
-# `record` and `run` give to programs.
+# `record`, `run` and `lab` use.
 #
 #   scripts/wheel.sh          for users
 #   scripts/wheel.sh dev      for tests: quick to build, large
@@ -12,12 +12,13 @@ release) profile=release built=${CARGO_TARGET_DIR:-target}/release ;;
 dev) profile=dev built=${CARGO_TARGET_DIR:-target}/debug ;;
 *) echo "wheel: expected 'release' or 'dev', not '$1'" >&2 && exit 1 ;;
 esac
-cargo build --quiet --locked --profile $profile -p isotherm-recorder-plugin -p isotherm-preload -p isotherm-alloc
-for library in libisotherm.so libisotherm_alloc.so libisotherm_recorder_plugin.so; do
+cargo build --quiet --locked --profile $profile -p isotherm-recorder-plugin -p isotherm-lab-plugin \
+    -p isotherm-preload -p isotherm-alloc
+for library in libisotherm.so libisotherm_alloc.so libisotherm_recorder_plugin.so libisotherm_lab_plugin.so; do
     install -m 644 "$built/$library" python/isotherm/$library
     [ $profile = dev ] || strip --strip-unneeded python/isotherm/$library
 done
 rm -rf build/wheels
-build/python/bin/maturin build --quiet --locked --profile $profile --manifest-path crates/python/Cargo.toml \
-    --out build/wheels
+# Beside the project's file, which names the crate.
+(cd python && ../build/python/bin/maturin build --quiet --locked --profile $profile --out ../build/wheels)
 ls build/wheels/*.whl

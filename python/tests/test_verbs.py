@@ -144,7 +144,6 @@ def test_the_command_line_is_the_binary_s():
     assert (version.returncode, version.stdout.split()[0]) == (0, "isotherm")
     refused = command("simulate", "/no/such.trace")
     assert refused.returncode == 2 and refused.stderr.startswith("isotherm: /no/such.trace: cannot open")
-    assert command("lab", "run", "--", "true").returncode == 1
 
 
 def test_record_makes_a_trace(tmp_path):

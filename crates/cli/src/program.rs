@@ -35,14 +35,18 @@ pub(crate) fn file() -> io::Result<PathBuf> {
     embedding().map_or_else(std::env::current_exe, |embedding| Ok(embedding.file.clone()))
 }
 
-/// Returns a command that runs this program again.
-pub(crate) fn command() -> Command {
+/// Returns the words that run this program again, before a verb.
+pub(crate) fn words() -> Vec<OsString> {
     // If /proc is hidden, finds the program as the shell did.
     let own = || {
         vec![file().map_or_else(|_| std::env::args_os().next().unwrap_or_default(), PathBuf::into_os_string)]
     };
-    let words = embedding().map_or_else(own, |embedding| embedding.command.clone());
-    let mut words = words.into_iter();
+    embedding().map_or_else(own, |embedding| embedding.command.clone())
+}
+
+/// Returns a command that runs this program again.
+pub(crate) fn command() -> Command {
+    let mut words = words().into_iter();
     let mut command = Command::new(words.next().unwrap_or_default());
     command.args(words);
     command

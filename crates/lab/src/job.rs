@@ -12,8 +12,8 @@ pub enum PolicyRun {
     Kernel(KernelTiering),
     /// `isotherm run` inside the guest.
     Engine {
-        /// Binary, which the guest runs from the host's files.
-        isotherm: PathBuf,
+        /// Words that start isotherm, which the guest runs from the host's files.
+        isotherm: Vec<OsString>,
         /// Words between `run` and `--`.
         options: Vec<OsString>,
         /// Whether the kernel's reclaim demotes, which some policies rely on.
@@ -77,7 +77,8 @@ pub enum Task {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Counting {
     pub plugin: PathBuf,
-    pub isotherm: PathBuf,
+    /// Words that start isotherm, as for [`PolicyRun::Engine`].
+    pub isotherm: Vec<OsString>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

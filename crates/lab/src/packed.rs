@@ -61,12 +61,12 @@ fn add_folder(archive: &mut Archive, known: &mut BTreeSet<PathBuf>, folder: &Pat
 fn files(job: &Job) -> BTreeSet<PathBuf> {
     let mut files = BTreeSet::new();
     let mut programs = Vec::new();
-    if let PolicyRun::Engine { isotherm: program, .. } | PolicyRun::Inside { library: program, .. } =
-        &job.tiering
-    {
-        programs.push(program.clone());
+    match &job.tiering {
+        PolicyRun::Engine { isotherm, .. } => programs.extend(isotherm.first().map(PathBuf::from)),
+        PolicyRun::Inside { library, .. } => programs.push(library.clone()),
+        PolicyRun::Kernel(_) => {}
     }
-    programs.extend(job.counting.iter().map(|counting| counting.isotherm.clone()));
+    programs.extend(job.counting.iter().filter_map(|counting| counting.isotherm.first().map(PathBuf::from)));
     if let Task::Program(words) = &job.task {
         programs.extend(words.first().and_then(|name| find(job, name)));
         let named = words.iter().skip(1).map(|word| job.directory.join(word));

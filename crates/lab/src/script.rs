@@ -61,7 +61,8 @@ pub(crate) fn program(job: &Job) -> Vec<u8> {
     words.extend(job.environment.iter().map(variable));
     words.push(OsString::from(format!("ISOTHERM_LAB_STARTED={PLACE}/started")));
     if let PolicyRun::Engine { isotherm, options, demotion } = &job.tiering {
-        words.extend([isotherm.into(), "run".into()]);
+        words.extend(isotherm.iter().cloned());
+        words.push("run".into());
         if *demotion {
             // Where the kernel's LRU makes room, the cgroup must be known before the program exists.
             words.extend(["--cgroup".into(), GROUP.into()]);
@@ -70,11 +71,14 @@ pub(crate) fn program(job: &Job) -> Vec<u8> {
         words.extend(["--quiet".into(), "--summary".into(), place("share/engine.json"), "--".into()]);
     }
     words.extend([place("busybox"), "sh".into(), place("enter")]);
+    // The words of isotherm, which the program before it starts once.
+    let counting = job.counting.as_ref().filter(|_| matches!(job.task, Task::Program(_)));
+    words.push(counting.map_or(0, |counting| counting.isotherm.len()).to_string().into());
     match &job.task {
         Task::Program(command) => {
-            if let Some(counting) = &job.counting {
-                let isotherm = counting.isotherm.clone().into();
-                words.extend([isotherm, "lab".into(), "measure".into(), "--".into()]);
+            if let Some(counting) = counting {
+                words.extend(counting.isotherm.iter().cloned());
+                words.extend(["lab", "measure", "--"].map(OsString::from));
             }
             if let PolicyRun::Inside { library, settings, .. } = &job.tiering {
                 // Set for the program alone, so that the programs before it are not tiered.
@@ -147,10 +151,10 @@ mod tests {
     #[test]
     fn the_engine_stands_before_the_program() {
         let options = vec!["--policy".into(), "lru".into()];
-        let tiering = PolicyRun::Engine { isotherm: "/usr/bin/isotherm".into(), options, demotion: true };
+        let tiering = PolicyRun::Engine { isotherm: vec!["/usr/bin/isotherm".into()], options, demotion: true };
         let text = String::from_utf8_lossy(&program(&job(tiering))).into_owned();
         let expected = "'/usr/bin/isotherm' 'run' '--cgroup' '/sys/fs/cgroup/lab' '--policy' 'lru' '--quiet' '--summary' '/run/isotherm-lab/share/engine.json' \
-            '--' '/run/isotherm-lab/busybox' 'sh' '/run/isotherm-lab/enter' 'sort' 'it'\\''s'\n";
+            '--' '/run/isotherm-lab/busybox' 'sh' '/run/isotherm-lab/enter' '0' 'sort' 'it'\\''s'\n";
         assert!(text.starts_with("cd '/tmp' || exit 126\nexec ") && text.ends_with(expected), "{text}");
     }
 
@@ -158,22 +162,22 @@ mod tests {
     fn an_engine_inside_is_in_the_environment_of_the_program_alone() {
         let settings = vec![("ISOTHERM_POLICY".into(), "lru".into())];
         let tiering = PolicyRun::Inside { library: "/lib/i.so".into(), settings, demotion: false };
-        let counting = Counting { plugin: "/p.so".into(), isotherm: "/usr/bin/isotherm".into() };
+        let counting = Counting { plugin: "/p.so".into(), isotherm: vec!["/usr/bin/isotherm".into()] };
         let text =
             String::from_utf8_lossy(&program(&Job { counting: Some(counting), ..job(tiering) })).into_owned();
-        let expected = "/enter' '/usr/bin/isotherm' 'lab' 'measure' '--' '/run/isotherm-lab/busybox' 'env' 'ISOTHERM_POLICY=lru' \
+        let expected = "/enter' '1' '/usr/bin/isotherm' 'lab' 'measure' '--' '/run/isotherm-lab/busybox' 'env' 'ISOTHERM_POLICY=lru' \
             'ISOTHERM_JSON=/run/isotherm-lab/share/engine.json' 'LD_PRELOAD=/lib/i.so' 'sort' 'it'\\''s'\n";
         assert!(text.ends_with(expected), "{text}");
     }
 
     #[test]
     fn counting_begins_right_before_the_program() {
-        let counting = Counting { plugin: "/p.so".into(), isotherm: "/usr/bin/isotherm".into() };
+        let counting = Counting { plugin: "/p.so".into(), isotherm: vec!["/usr/bin/isotherm".into()] };
         let job = Job { counting: Some(counting), ..job(PolicyRun::Kernel(KernelTiering::NONE)) };
         let text = String::from_utf8_lossy(&program(&job)).into_owned();
-        assert!(text.contains("/enter' '/usr/bin/isotherm' 'lab' 'measure' '--' 'sort'"), "{text}");
+        assert!(text.contains("/enter' '1' '/usr/bin/isotherm' 'lab' 'measure' '--' 'sort'"), "{text}");
         let shell = String::from_utf8_lossy(&program(&Job { task: Task::Shell, ..job })).into_owned();
-        assert!(shell.contains("/enter' '/bin/sh'"), "{shell}");
+        assert!(shell.contains("/enter' '0' '/bin/sh'"), "{shell}");
     }
 
     proptest::proptest! {

@@ -2,7 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use isotherm_core::{Bytes, PageSize, Signal};
 use isotherm_lab::job::{Counting, Job, PolicyRun, Task};
@@ -30,6 +30,10 @@ pub(super) fn job(
 ) -> Result<Job, Failure> {
     let name = command.first().ok_or_else(|| Failure::usage("expected a command"))?;
     check_command(name)?;
+    if machine.deterministic && program::embedding().is_some() {
+        let expected = "expected a machine that reads all of this one's files, as Python needs, such as two-tier";
+        return Err(Failure::Usage(format!("--machine {}: {expected}", machine.name)));
+    }
     let fast = fast_bytes(args, machine)?;
     Ok(Job {
         task: Task::Program(command.to_vec()),
@@ -65,20 +69,11 @@ pub(super) fn environment() -> Vec<(OsString, OsString)> {
     variables
 }
 
-/// Returns this binary, which runs in the guest too.
-fn own_binary() -> Result<PathBuf, Failure> {
-    if program::embedding().is_some() {
-        let why = "the lab copies the program isotherm into its guest, which Python's package lacks";
-        return Err(Failure::failed(format!("{why}; expected the program that `make build` makes")));
-    }
-    program::file().map_err(Failure::failed)
-}
-
-/// Returns the counters of accesses: this binary in the guest, and the plugin beside it.
+/// Returns the counters of accesses: this program in the guest, and the plugin beside it.
 pub(super) fn counting() -> Result<Counting, Failure> {
-    let isotherm = own_binary()?;
-    let plugin = isotherm_lab::plugin::find(&isotherm).map_err(|error| failure(&error))?;
-    Ok(Counting { plugin, isotherm })
+    let file = program::file().map_err(Failure::failed)?;
+    let plugin = isotherm_lab::plugin::find(&file).map_err(|error| failure(&error))?;
+    Ok(Counting { plugin, isotherm: program::words() })
 }
 
 /// Options of `isotherm run` and the library's variables for them.
@@ -107,19 +102,21 @@ pub(super) fn engine(args: &GuestArgs, entry: &'static Entry) -> Result<PolicyRu
         return inside(&options, demotion);
     }
     let options = options.into_iter().flat_map(|(name, value)| [name.into(), value.into()]).collect();
-    let isotherm = own_binary()?;
-    Ok(PolicyRun::Engine { isotherm, options, demotion })
+    Ok(PolicyRun::Engine { isotherm: program::words(), options, demotion })
 }
 
-/// Returns the policy as the guest is to name it. It reads a library from the host's files.
+/// Returns the policy as the guest is to name it. It reads a library, or Python's source, from the host's
+/// files.
 fn policy_option(args: &GuestArgs, entry: &Entry) -> Result<String, Failure> {
     let Some(library) = &entry.library else { return Ok(entry.name.into()) };
     if args.inside {
         let why = "not supported with --inside: the program would have to load it";
         return Err(Failure::usage_at(&library.path, why));
     }
-    let path = library.path.to_str().map(str::to_owned);
-    path.ok_or_else(|| Failure::usage_at(&library.path, "expected a path in UTF-8"))
+    let path = library.path.to_str().ok_or_else(|| Failure::usage_at(&library.path, "expected a path in UTF-8"));
+    // The title of a policy in Python is its class.
+    let is_python = library.path.extension() == Some(OsStr::new("py"));
+    path.map(|path| if is_python { format!("{path}:{}", entry.title) } else { path.into() })
 }
 
 fn options<'a>(
