@@ -1,0 +1,136 @@
+#!/usr/bin/env python3
+"""Measures what SPECIFICATION.md promises of sweeps, with the Python package whose interpreter runs this script.
+
+    build/python/bin/python scripts/bench-sweep.py [processes] [ray] [dask]
+
+For each executor:
+
+- The time of one sweep with one worker and with two.
+- The overhead of a task, one worker: the time that more tasks take, each, less that of a call of `simulate`.
+- The processor time of the sweeping process for each task that does nothing, 2,000 of them in flight at once,
+  as 1,000 workers have them.
+"""
+
+import argparse
+import contextlib
+import itertools
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+
+# For Ray, on loopback alone, and for `simulate` in this process.
+os.environ.update(RAY_USAGE_STATS_ENABLED="0", RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER="0", RAYON_NUM_THREADS="1")
+
+import isotherm
+from isotherm import _executors, _sweep
+
+EXECUTORS = ("processes", "ray", "dask")
+POLICIES = ["lru", "isotherm", "hybridtier", "memtis"]
+IN_FLIGHT = 2000
+MOST_MS = 50
+
+
+@contextlib.contextmanager
+def executor(name, workers):
+    """Yields the arguments of `sweep` for an executor of so many workers."""
+    if name == "processes":
+        yield {"workers": workers}
+    elif name == "ray":
+        import ray
+
+        ray.init(num_cpus=workers, include_dashboard=False, log_to_driver=False, configure_logging=False)
+        yield {"executor": "ray"}
+        ray.shutdown()
+    else:
+        from distributed import Client, LocalCluster
+
+        asked = dict(n_workers=workers, threads_per_worker=1, host="127.0.0.1", dashboard_address=None)
+        with LocalCluster(**asked) as cluster, Client(cluster) as client:
+            yield {"executor": client}
+
+
+def export(folder, accesses):
+    trace = pathlib.Path(folder) / f"{accesses}.trace"
+    line = ["workloads", "cachelib-cdn", "--export", trace, "--max-accesses", accesses, "--quiet"]
+    subprocess.run([sys.executable, "-m", "isotherm", *map(str, line)], check=True, capture_output=True)
+    return trace
+
+
+def timed(work):
+    begun = time.monotonic()
+    work()
+    return time.monotonic() - begun
+
+
+class Bench:
+    def __init__(self, folder):
+        self.folder = pathlib.Path(folder)
+        self.large, self.small = export(folder, "3M"), export(folder, "10k")
+        self.outputs = itertools.count()
+
+    def sweep(self, given, trace, policies, tasks):
+        output = self.folder / f"rows-{next(self.outputs)}"
+        return timed(lambda: isotherm.sweep(trace, policies, "1:4", seeds=range(tasks), output=output, quiet=True, **given))
+
+    def scaling(self, name):
+        taken = []
+        for workers in (1, 2):
+            with executor(name, workers) as given:
+                # Workers start, and import the package.
+                self.sweep(given, self.small, "lru", 2 * workers)
+                taken.append(self.sweep(given, self.large, POLICIES, 16))
+        print(f"{name}: 16 tasks of {taken[0] / 16:.2f} s: {taken[0]:.1f} s with one worker, {taken[1]:.1f} s with "
+              f"two: {taken[0] / taken[1]:.2f} times as fast", flush=True)
+
+    def overhead(self, name):
+        few, many = 20, 120
+        simulate = lambda: [isotherm.simulate(self.small, policy="lru", fast="1:4", seed=seed, quiet=True)
+                            for seed in range(many - few)]
+        simulate()
+        alone = timed(simulate)
+        with executor(name, 1) as given:
+            self.sweep(given, self.small, "lru", 2)
+            more = min(self.sweep(given, self.small, "lru", many) - self.sweep(given, self.small, "lru", few)
+                       for _ in range(3))
+        overhead = (more - alone) / (many - few) * 1000
+        print(f"{name}: {overhead:.1f} ms of overhead a task, beside {alone / (many - few) * 1000:.1f} ms of its "
+              f"`simulate`", flush=True)
+        return overhead
+
+    def dispatch(self, name):
+        with executor(name, 2) as given:
+            made = _executors.executor(given.get("executor"), nothing, None)
+            made.room = lambda: IN_FLIGHT
+            tasks = [_sweep.Task(f"{number}", "nothing", {}, {}, {}, {}, "") for number in range(2 * IN_FLIGHT)]
+            begun = time.process_time()
+            _sweep._run(tasks, made, 0, True)
+            each = (time.process_time() - begun) / len(tasks) * 1000
+        print(f"{name}: {each:.2f} ms of the sweeping process for a task, {IN_FLIGHT} in flight", flush=True)
+
+
+def nothing(task, threads):
+    return None
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("executors", nargs="*", help=f"of {', '.join(EXECUTORS)}; all by default")
+    names = parser.parse_args().executors or EXECUTORS
+    if wrong := set(names) - set(EXECUTORS):
+        parser.error(f"{', '.join(wrong)}: expected executors of {', '.join(EXECUTORS)}")
+    with tempfile.TemporaryDirectory() as folder:
+        bench = Bench(folder)
+        overheads = []
+        for name in names:
+            bench.scaling(name)
+            overheads.append(bench.overhead(name))
+            if name != "processes":
+                bench.dispatch(name)
+    return 0 if max(overheads) < MOST_MS else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
