@@ -21,7 +21,7 @@ from isotherm.gym import TieringEnv
 ACCESSES, PAGES = 1_000_000, 2048
 TRAINING, HELD_OUT = (1, 2), (101, 102, 103)
 HIT_SHARE = 32
-# Threshold 8 samples, a thirty-second of the fast tier in a step, half of the heat kept; whatever the hit share.
+# At first, a threshold of 8 samples, a thirty-second of the fast tier in a step, half of the heat kept.
 START = np.array([[-1.4, 0.0, 0.0], [0.0, 0.0, 0.0]])
 
 
