@@ -19,6 +19,8 @@ from ._executors import Failed
 
 FORMAT = 1
 """Version of the rows and of what their identities are made of."""
+OPTIONS = ("page_size", "process", "scale", "max_accesses", "for", "rounds")
+"""Options of all runs that their results depend on."""
 
 
 class Sweep:
@@ -134,9 +136,8 @@ def sweep(
     output = os.path.abspath(output)
     os.makedirs(output, exist_ok=True)
     _clean(output)
-    shared = dict(page_size=page_size, process=process, scale=scale, max_accesses=max_accesses, rounds=rounds,
-                  **{"for": for_})
-    shared = {name: _text(value) for name, value in shared.items() if value is not None}
+    asked = zip(OPTIONS, (page_size, process, scale, max_accesses, for_, rounds))
+    shared = {name: _text(value) for name, value in asked if value is not None}
     grid = _grid(output, _listed(traces), _listed(workloads), policies, sizes, machines, parameters, seeds, shared)
     tasks = [task for task in map(_missing, grid) if task.policies]
     if max_memory is not None:
@@ -223,8 +224,8 @@ def _grid(output, traces, workloads, policies, sizes, machines, parameters, seed
     for (source, what), (machine, profile), settings, seed, fast in points:
         point = _identity(FORMAT, _build(), what, profile, settings, seed, fast, shared)
         given = {**shared, **source, "machine": machine, "seed": seed, "fast": fast}
-        title = f"{what[-1] if 'workload' in source else source['trace']} at {fast} on {machine}, seed {seed}"
-        title += "".join(f", {name}={value}" for name, value in settings.items())
+        (name,) = source.values()
+        title = ", ".join([f"{name} at {fast} on {machine}", f"seed {seed}", *map("=".join, settings.items())])
         rows = {_identity(point, identity): policy for policy, identity in policies}
         tasks[point] = Task(os.path.join(output, f"{point}.parquet"), title, given, settings, rows, files, _build())
     return list(tasks.values())
@@ -399,9 +400,6 @@ def _rows(simulation, task: Task):
     for name, values in columns.items():
         table = table.append_column(name, pa.array(values, pa.string()))
     return table
-
-
-OPTIONS = ("page_size", "process", "scale", "max_accesses", "for", "rounds")
 
 
 def _write(path: str, rows) -> None:

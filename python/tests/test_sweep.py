@@ -142,12 +142,14 @@ def test_an_interrupted_sweep_goes_on(grid, policies, tmp_path, ending):
     code = f"import isotherm; isotherm.sweep(*{given}, parameters={SETTINGS}, output={str(rows)!r}, workers=2)"
     # Its workers outlive a killed one: a pipe would not end with it.
     said = tmp_path / "said"
-    child = subprocess.Popen([sys.executable, "-c", code], stderr=said.open("w"))
+    child = subprocess.Popen([sys.executable, "-c", code], stderr=said.open("w"), start_new_session=True)
     while child.poll() is None and len(list(rows.glob("*.parquet"))) < 2:
         time.sleep(0.01)
     begun = time.monotonic()
-    child.send_signal(ending)
+    # To its whole group, as a terminal sends it.
+    os.killpg(child.pid, ending)
     assert child.wait() == -ending and time.monotonic() - begun < 1, said.read_text()
+    assert said.read_text().count("Traceback") == (ending == signal.SIGINT), "workers say nothing"
     assert ending != signal.SIGINT or not any(map(is_alive, processes(tmp_path)))
     while any(map(is_alive, processes(tmp_path))):
         assert time.monotonic() - begun < 10, "workers end after their task when nobody wants it"
