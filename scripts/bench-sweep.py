@@ -21,8 +21,9 @@ import sys
 import tempfile
 import time
 
-# For Ray, on loopback alone, and for `simulate` in this process.
-os.environ.update(RAY_USAGE_STATS_ENABLED="0", RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER="0", RAYON_NUM_THREADS="1")
+# Ray listens on loopback alone, and its workers are no nicer than others. `simulate` has one thread here.
+os.environ.update(RAY_USAGE_STATS_ENABLED="0", RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER="0", RAY_worker_niceness="0",
+                  RAYON_NUM_THREADS="1")
 
 import isotherm
 from isotherm import _executors, _sweep
@@ -59,10 +60,14 @@ def export(folder, accesses):
     return trace
 
 
-def timed(work):
-    begun = time.monotonic()
-    work()
-    return time.monotonic() - begun
+def least(work, times=3):
+    """Returns the shortest time of several, which other programs disturb the least."""
+    taken = []
+    for _ in range(times):
+        begun = time.monotonic()
+        work()
+        taken.append(time.monotonic() - begun)
+    return min(taken)
 
 
 class Bench:
@@ -73,31 +78,33 @@ class Bench:
 
     def sweep(self, given, trace, policies, tasks):
         output = self.folder / f"rows-{next(self.outputs)}"
-        return timed(lambda: isotherm.sweep(trace, policies, "1:4", seeds=range(tasks), output=output, quiet=True, **given))
+        isotherm.sweep(trace, policies, "1:4", seeds=range(tasks), output=output, quiet=True, **given)
 
     def scaling(self, name):
-        taken = []
+        tasks, taken = 8, []
         for workers in (1, 2):
             with executor(name, workers) as given:
-                # Workers start, and import the package.
+                # Workers start, and import the package. Those of `processes` begin with each sweep.
                 self.sweep(given, self.small, "lru", 2 * workers)
-                taken.append(self.sweep(given, self.large, POLICIES, 16))
-        print(f"{name}: 16 tasks of {taken[0] / 16:.2f} s: {taken[0]:.1f} s with one worker, {taken[1]:.1f} s with "
-              f"two: {taken[0] / taken[1]:.2f} times as fast", flush=True)
+                taken.append(least(lambda: self.sweep(given, self.large, POLICIES, tasks)))
+        one, two = taken
+        print(f"{name}: {tasks} tasks take {one:.1f} s with one worker, {two:.1f} s with two: {one / two:.2f} times "
+              "as fast", flush=True)
 
     def overhead(self, name):
         few, many = 20, 120
-        simulate = lambda: [isotherm.simulate(self.small, policy="lru", fast="1:4", seed=seed, quiet=True)
-                            for seed in range(many - few)]
+
+        def simulate():
+            for seed in range(many - few):
+                isotherm.simulate(self.small, policy="lru", fast="1:4", seed=seed, quiet=True)
+
         simulate()
-        alone = timed(simulate)
+        alone = least(simulate)
         with executor(name, 1) as given:
             self.sweep(given, self.small, "lru", 2)
-            more = min(self.sweep(given, self.small, "lru", many) - self.sweep(given, self.small, "lru", few)
-                       for _ in range(3))
-        overhead = (more - alone) / (many - few) * 1000
-        print(f"{name}: {overhead:.1f} ms of overhead a task, beside {alone / (many - few) * 1000:.1f} ms of its "
-              f"`simulate`", flush=True)
+            taken = [least(lambda: self.sweep(given, self.small, "lru", tasks)) for tasks in (few, many)]
+        overhead, alone = (taken[1] - taken[0] - alone) / (many - few) * 1000, alone / (many - few) * 1000
+        print(f"{name}: {overhead:.1f} ms of overhead a task, beside {alone:.1f} ms of `simulate`", flush=True)
         return overhead
 
     def dispatch(self, name):

@@ -37,7 +37,7 @@ class Sweep:
         self._names, self._identities = names, identities
 
     @functools.cached_property
-    def table(self):
+    def table(self) -> Any:
         """The rows of the grid, in its order, as a `pyarrow.Table`: those of `Simulation.runs`, and where each
         comes from. docs/guide/python.md lists the columns."""
         import pyarrow as pa
@@ -46,10 +46,10 @@ class Sweep:
         rows = {identity: row for row, identity in enumerate(found["id"].to_pylist())}
         return found.take([rows[identity] for identity in self._identities])
 
-    def to_pandas(self):
+    def to_pandas(self) -> Any:
         return self.table.to_pandas()
 
-    def to_polars(self):
+    def to_polars(self) -> Any:
         import polars
 
         return polars.DataFrame(self.table)
@@ -139,7 +139,10 @@ def sweep(
     asked = zip(OPTIONS, (page_size, process, scale, max_accesses, for_, rounds))
     shared = {name: _text(value) for name, value in asked if value is not None}
     grid = _grid(output, _listed(traces), _listed(workloads), policies, sizes, machines, parameters, seeds, shared)
-    tasks = [task for task in map(_missing, grid) if task.policies]
+    # Looked up in a list: of many files on shared storage, each would take a millisecond.
+    there = set(os.listdir(output))
+    tasks = [_missing(task) if os.path.basename(task.file) in there else task for task in grid]
+    tasks = [task for task in tasks if task.policies]
     if max_memory is not None:
         # Of no influence on the rows.
         tasks = [task._replace(given={**task.given, "max_memory": max_memory}) for task in tasks]

@@ -114,7 +114,8 @@ def test_local_processes_one_of_them_killed(grid, policies, tmp_path):
 
 def test_a_ray_cluster_with_a_worker_killed(grid, policies, tmp_path, monkeypatch):
     monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
-    # The switch by which Ray listens on loopback alone.
+    # Workers not nicer than others, and the switch by which Ray listens on loopback alone.
+    monkeypatch.setenv("RAY_worker_niceness", "0")
     monkeypatch.setenv("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
     import ray
 
