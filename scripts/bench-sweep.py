@@ -5,7 +5,7 @@
 
 For each executor:
 
-- The time of one sweep with one worker and with two.
+- The time of one sweep with one worker and with two, beside what the machine itself has to give.
 - The overhead of a task, one worker: the time that more tasks take, each, less that of a call of `simulate`.
 - The processor time of the sweeping process for each task that does nothing, 2,000 of them in flight at once,
   as 1,000 workers have them.
@@ -70,6 +70,19 @@ def least(work, times=3):
     return min(taken)
 
 
+def machine():
+    """Prints by how much the machine itself is faster with two programs: other programs, and its owner, share it."""
+    loop = [sys.executable, "-c", "for i in range(30_000_000): pass"]
+
+    def loops(count):
+        running = [subprocess.Popen(loop) for _ in range(count)]
+        for program in running:
+            program.wait()
+
+    one, two = least(lambda: loops(1)), least(lambda: loops(2))
+    print(f"two plain loops at once: {2 * one / two:.2f} times as fast as one after the other", flush=True)
+
+
 class Bench:
     def __init__(self, folder):
         self.folder = pathlib.Path(folder)
@@ -132,6 +145,7 @@ def main():
         bench = Bench(folder)
         overheads = []
         for name in names:
+            machine()
             bench.scaling(name)
             overheads.append(bench.overhead(name))
             if name != "processes":
