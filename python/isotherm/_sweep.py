@@ -44,6 +44,9 @@ class Sweep:
 
         found = pa.concat_tables(map(_read, self._names), promote_options="permissive")
         rows = {identity: row for row, identity in enumerate(found["id"].to_pylist())}
+        if missing := sum(identity not in rows for identity in self._identities):
+            # Two sweeps have added to one file at the same moment.
+            raise RuntimeError(f"{self.path}: {missing} rows were replaced by another sweep's; sweep again")
         return found.take([rows[identity] for identity in self._identities])
 
     def to_pandas(self) -> Any:

@@ -283,3 +283,16 @@ def test_a_damaged_file_is_named(trace, tmp_path):
     file.write_bytes(file.read_bytes()[:100])
     with pytest.raises(ValueError, match=f"{file}: .*remove it to simulate its runs again"):
         isotherm.sweep(trace, "lru", "1:4", output=tmp_path / "rows", workers=1)
+
+
+def test_a_row_that_another_sweep_replaced_is_told_of(trace, tmp_path):
+    def sweep(policy):
+        return isotherm.sweep(trace, policy, "1:4", output=tmp_path / policy, workers=1)
+
+    ours, theirs = sweep("lru"), sweep("belady")
+    (file,) = os.listdir(ours.path)
+    os.replace(f"{theirs.path}/{file}", f"{ours.path}/{file}")
+    with pytest.raises(RuntimeError, match="lru: 1 rows were replaced by another sweep's; sweep again"):
+        ours.to_pandas()
+    again = sweep("lru")
+    assert again.simulated == 1 and again.to_polars()["policy"].to_list() == ["lru"]
