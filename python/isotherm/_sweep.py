@@ -256,7 +256,11 @@ def _named(policies: list) -> list:
 def _policy(policy: Any, files: dict[str, str]) -> tuple[str, str]:
     """Returns a policy's name for `simulate`, and what identifies it; notes the hash of its file."""
     if callable(policy):
-        file = inspect.getsourcefile(policy) if inspect.isclass(policy) else None
+        try:
+            file = inspect.getsourcefile(policy) if inspect.isclass(policy) else None
+        except (TypeError, OSError):
+            # Written at a prompt.
+            file = None
         if not file or not os.path.isfile(file) or "." in policy.__qualname__:
             raise ValueError(f"policy {policy!r}: expected a class of a file's top level, which workers can load")
         policy = f"{file}:{policy.__qualname__}"

@@ -237,8 +237,11 @@ def test_a_class_is_one_of_its_file(trace, tmp_path):
     class Local(Still):
         """Of no file's top level."""
 
-    with pytest.raises(ValueError, match="Local.*: expected a class of a file's top level"):
-        isotherm.sweep(trace, Local, "1:4", output=tmp_path / "rows")
+    prompt = {"__name__": "prompt"}
+    exec("class Written: pass", prompt)
+    for policy in Local, prompt["Written"]:
+        with pytest.raises(ValueError, match=f"{policy.__name__}.*: expected a class of a file's top level"):
+            isotherm.sweep(trace, policy, "1:4", output=tmp_path / "rows")
 
 
 def test_a_script_without_a_guard_is_not_begun_by_workers(trace, tmp_path):
