@@ -43,10 +43,11 @@ wheel: ## Build the Python package's wheel in build/wheels
 python-test: setup ## Install the wheel in a fresh environment, run the README's example and the package's tests
 	@scripts/python-test.sh
 
-bench-python: wheel ## Measure the Python package beside the binary (five minutes)
+bench-python: wheel ## Measure the Python package beside the binary, and sweeps (ten minutes)
 	cargo build --release -p isotherm
 	build/python/bin/pip install --quiet --force-reinstall --no-deps build/wheels/*.whl
 	@build/python/bin/python scripts/bench-python.py
+	@build/python/bin/python scripts/bench-sweep.py
 
 docs: setup ## Write the documents' tables of policies, workloads and machines from the registries
 	ISOTHERM_WRITE_DOCS=1 cargo test -p isotherm --test cli documents

@@ -18,6 +18,7 @@ import sys as _sys
 from . import _isotherm
 from ._isotherm import Sampling, Samples, Setup, Simulation, Table, Trace, View
 from ._policy import Policy, Status
+from ._sweep import Sweep, sweep
 from ._verbs import Run, convert, export, hit_ratios, options, record, run, score, simulate, size
 
 _isotherm.embedded(_isotherm.__file__, [_sys.executable, "-m", "isotherm"])
@@ -30,6 +31,7 @@ __all__ = [
     "Setup",
     "Simulation",
     "Status",
+    "Sweep",
     "Table",
     "Trace",
     "View",
@@ -42,4 +44,5 @@ __all__ = [
     "score",
     "simulate",
     "size",
+    "sweep",
 ]
