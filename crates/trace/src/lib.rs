@@ -23,6 +23,7 @@
 #![forbid(unsafe_code)]
 
 mod contain;
+pub mod dataflow;
 mod error;
 pub mod export;
 mod format;

@@ -3,10 +3,10 @@
 use std::ops::ControlFlow;
 
 use isotherm_core::cache::{Cache, Geometry, LINE_SHIFT};
+use isotherm_trace::dataflow::Dataflow;
 use isotherm_trace::{Row, Rows};
 
 use super::address_space::{AddressSpace, Allocation};
-use super::dataflow::Dataflow;
 use crate::{Memory, Token};
 
 /// Rows handed to the sink at once.

@@ -3,7 +3,6 @@
 mod address_space;
 mod array;
 mod counting;
-mod dataflow;
 pub(crate) mod heap;
 mod last_line;
 mod layout;
@@ -18,22 +17,12 @@ pub use self::layout::Layout;
 pub(crate) use self::layout::LayoutSettings;
 pub use self::miss_recorder::{Limits, MissRecorder};
 pub use self::native::NativeMemory;
+pub use isotherm_trace::dataflow::Token;
 
 pub(crate) const LINE: u64 = 64;
 const PAGE: u64 = 4096;
 /// Bytes of a word, the unit in which objects on a heap are read and written.
 pub(crate) const WORD: u64 = 8;
-
-/// Name of the value that a load brought in; an access that depends on the value passes it on.
-///
-/// A token is valid only in the thread that got it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Token(pub u64);
-
-impl Token {
-    /// An address that depends on no load: known from the start or computed from a counter.
-    pub const NONE: Self = Self(0);
-}
 
 /// Memory that an algorithm allocates from and touches; it records, counts or ignores the accesses.
 ///

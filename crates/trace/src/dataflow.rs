@@ -1,4 +1,4 @@
-//! The dependences between a thread's misses.
+//! The dependences between a thread's misses, for whoever knows which value an address comes from.
 //!
 //! A token names the miss through which a value came. A load that misses names its own miss. A load that hits
 //! a line still in flight waits for that line's miss. Any other hit costs nothing, but passes on the miss
@@ -7,14 +7,24 @@
 //! (distance 1); with four chains in turn, on the fourth before; in `values[index[i]]`, on the recent miss of
 //! the index' line.
 
-use crate::Token;
-
 /// Instructions for which a value is tracked: the reorder window of the largest cores (512, Golden Cove).
 const WINDOW: u64 = 512;
 /// Misses that a thread remembers: more than a row's dependence can name.
 const REMEMBERED: usize = 256;
 /// Bits of a token that count misses; the thread stands above them.
 const INDEX_BITS: u32 = 48;
+
+/// Name of the value that a load brought in; an access that depends on the value passes it on.
+///
+/// A token is valid only in the thread that got it. Of the tokens of one thread, the larger one is of the
+/// later miss.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub struct Token(pub u64);
+
+impl Token {
+    /// An address that depends on no load: known from the start or computed from a counter.
+    pub const NONE: Self = Self(0);
+}
 
 /// A miss, counted from 1 in its thread; 0 means none.
 type Miss = u64;
@@ -25,8 +35,9 @@ fn set_of(line: u64) -> usize {
     (line.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize % REMEMBERED
 }
 
+/// Misses of a thread that may still be in flight, and the instructions between them.
 #[derive(Debug, Clone)]
-pub(crate) struct Dataflow {
+pub struct Dataflow {
     thread: u16,
     /// As reported; the original's are `factor` times as many.
     instructions: u64,
@@ -43,7 +54,8 @@ pub(crate) struct Dataflow {
 }
 
 impl Dataflow {
-    pub(crate) fn new(thread: u16, factor: f64) -> Self {
+    /// Starts a thread that executes `factor` instructions for each reported one.
+    pub fn new(thread: u16, factor: f64) -> Self {
         Self {
             thread,
             instructions: 0,
@@ -57,14 +69,15 @@ impl Dataflow {
         }
     }
 
+    /// Counts instructions.
     #[inline]
-    pub(crate) fn execute(&mut self, count: u64) {
+    pub fn execute(&mut self, count: u64) {
         self.instructions += count;
     }
 
     /// Records a hit on `line`; returns the name of the value read.
     #[inline]
-    pub(crate) fn hit(&self, line: u64, after: Token) -> Token {
+    pub fn hit(&self, line: u64, after: Token) -> Token {
         if !self.in_flight(self.misses) {
             return Token::NONE;
         }
@@ -78,7 +91,7 @@ impl Dataflow {
 
     /// Records a miss of `line`; returns its row's instructions and dependence, and the value's name.
     #[inline]
-    pub(crate) fn record(&mut self, line: u64, after: Token) -> (u32, u8, Token) {
+    pub fn record(&mut self, line: u64, after: Token) -> (u32, u8, Token) {
         let source = self.miss(after);
         self.misses += 1;
         let distance = if source == 0 { 0 } else { self.misses - source };
