@@ -137,8 +137,8 @@ impl Isotherm {
         self.before = (looking, saved, running);
     }
 
-    /// Returns whether the program has had so many new pages since the last look that they would take the room
-    /// which is made for others, before these arrive.
+    /// Returns whether new pages have come so fast since the last look that they would take the room which is
+    /// made for others.
     fn has_grown(&mut self, now: Nanos, view: &dyn View) -> bool {
         let tier = |tier: usize| TierId(tier as u8);
         let used = |at: usize| view.capacity(tier(at)).0.saturating_sub(view.free(tier(at)).0);
