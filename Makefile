@@ -1,7 +1,7 @@
 # Every target installs what it needs. `make` alone lists the targets.
 .DEFAULT_GOAL := help
 PREFIX ?= /usr/local
-.PHONY: help setup demo demo-clean build install docs memory-curves dram-judge test torture lint fuzz fuzz-long bench bench-live bench-daemon live-trial adaptation score score-quick lab-setup lab-test lab-neoprof lab-programs alloc-programs hw-test hw-test-quick hw-library hw-synth pace streams isotherm-policy jenga-figures package-build deb static image package-test wheel python-test bench-python clean
+.PHONY: help setup demo demo-clean build install docs memory-curves dram-judge test torture lint fuzz fuzz-long bench bench-live bench-daemon live-trial adaptation score score-quick lab-setup lab-test lab-neoprof lab-programs alloc-programs hw-test hw-test-quick hw-library hw-synth pace streams isotherm-policy isotherm-ablation jenga-figures package-build deb static image package-test wheel python-test bench-python clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -106,6 +106,10 @@ adaptation: build ## Measure how long policies need after a change of the hot se
 isotherm-policy: build ## Compare our own policy with the others on both halves of the inputs (an hour)
 	@python3 scripts/isotherm-policy.py dev
 	@python3 scripts/isotherm-policy.py held
+
+isotherm-ablation: build ## Switch off each mechanism of our own policy on the same inputs (40 minutes)
+	@scripts/isotherm-ablation.py build
+	@scripts/isotherm-ablation.py run
 
 jenga-figures: build ## Draw Jenga's figures on grouping, cooling and depth into docs/papers/jenga (half an hour)
 	@test -d build/figures || { python3 -m venv build/figures && build/figures/bin/pip install -q -r scripts/requirements-figures.txt; }

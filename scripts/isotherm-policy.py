@@ -12,6 +12,7 @@ what of the distance between first-touch and the oracle is kept, and moves.
 """
 
 import argparse
+import concurrent.futures
 import json
 import math
 import random
@@ -129,14 +130,19 @@ def main():
     parser.add_argument("--fast", default="1:8")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--policies", default=RIVALS)
+    parser.add_argument("--jobs", type=int, default=1, help="simulations at a time")
     options = parser.parse_args()
     print("| input | fast | first-touch | isotherm | best other | oracle | against first-touch "
           "| as a whole run | of the distance | moves | of the best |")
     print("|---" * 11 + "|")
     policies = ["isotherm", "first-touch", "oracle", *options.policies.split(",")]
+    names = options.inputs or halves()[options.half]
+    pairs = [(name, policy) for name in names for policy in policies]
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        simulated = dict(zip(pairs, pool.map(lambda pair: simulate(*pair, options), pairs)))
     rows = []
-    for name in options.inputs or halves()[options.half]:
-        runs = [run for policy in policies for run in simulate(name, policy, options)]
+    for name in names:
+        runs = [run for policy in policies for run in simulated[name, policy]]
         for fast in options.fast.split(","):
             rows.append(row(name, fast, [run for run in runs if run["fast"] == fast], options))
     print("\nGeometric means of slowdowns, and of isotherm's on the same inputs:")

@@ -6,11 +6,14 @@ use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use isotherm_core::machine_status::{GroupStatus, MachineStatus, MappingStatus};
 use isotherm_core::{Bytes, Nanos};
 use isotherm_daemon::daemon::{Client, Daemon, GuestClaim, Paths};
+use isotherm_daemon::log::LogReader;
+use isotherm_daemon::replay::{Replay, View};
 use isotherm_linux::process::{Pid, ProcRoot, ProcessStat};
 
 /// A program that sleeps under a name of its own; it is ended on drop.
@@ -86,10 +89,13 @@ fn a_daemon_shares_memory_reloads_and_leaves_programs_as_they_were() {
     let folder = tempfile::tempdir().expect("a folder");
     let [quiet, busy] = ["quiet", "busy"].map(|name| sleeper(folder.path(), name));
     let free = TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("an address");
+    let log = folder.path().join("log");
     let config = |quiet_limit: &str, more: &str| {
         let [quiet, busy] = [&quiet, &busy].map(|path| name(path));
+        let log = log.display();
         format!(
             "fast = \"8M\"\nshadow = true\nlisten = \"{free}\"\ninterval = \"200ms\"\npolicy = \"first-touch\"\n\
+             log = \"{log}\"\n\
              [[group]]\nname = \"quiet\"\ncommand = \"{quiet}\"\n{quiet_limit}\n\
              [[group]]\nname = \"busy\"\ncommand = \"{busy}\"\nprotect = \"1M\"\n{more}\n"
         )
@@ -132,7 +138,7 @@ fn a_daemon_shares_memory_reloads_and_leaves_programs_as_they_were() {
     // A file with a mistake changes nothing and is refused with its line; a good one takes effect.
     std::fs::write(&paths.config, config("", "weight = \"much\"")).expect("written");
     let refused = Client::connect(&paths.socket).expect("it listens").ask("reload").expect_err("a mistake");
-    assert!(refused.contains("isotherm.toml:14: "), "{refused}");
+    assert!(refused.contains("isotherm.toml:15: "), "{refused}");
     assert_eq!(
         group(&status(&paths.socket).expect("it answers"), "quiet").limit_bytes,
         Some(Bytes(16 << 10))
@@ -194,4 +200,22 @@ fn a_daemon_shares_memory_reloads_and_leaves_programs_as_they_were() {
     daemon.join().expect("no panic").expect("an ordinary end");
     assert!(!paths.socket.exists(), "its socket is removed");
     assert_eq!(programs.each_ref().map(Program::state), [b'S'; 2]);
+
+    // Its log is drawn by the same page.
+    let reader = LogReader::open(&log).expect("a log");
+    let (begin, end) = reader.span().expect("a log");
+    let mut replay = Replay::new(reader, begin);
+    assert!(replay.advance(end).expect("a log"), "the daemon ran then");
+    let (ready, ended) = (AtomicBool::new(false), AtomicBool::new(false));
+    let page = std::thread::scope(|scope| {
+        let serving = scope.spawn(|| replay.serve(end, None, View::Page(free), &ready, &ended));
+        until("the page is served", || ready.load(Relaxed).then_some(()));
+        let page = browse(&format!("http://{free}/"));
+        ended.store(true, Relaxed);
+        serving.join().expect("no panic").expect("an ordinary end");
+        page
+    });
+    for part in ["busy</option>", ">quiet</td>", ">first-touch</td>", "data-drawn=\"true\"", &name(&quiet)] {
+        assert!(page.contains(part), "{part} is not in {page:.4000}");
+    }
 }

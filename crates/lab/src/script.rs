@@ -151,7 +151,8 @@ mod tests {
     #[test]
     fn the_engine_stands_before_the_program() {
         let options = vec!["--policy".into(), "lru".into()];
-        let tiering = PolicyRun::Engine { isotherm: vec!["/usr/bin/isotherm".into()], options, demotion: true };
+        let tiering =
+            PolicyRun::Engine { isotherm: vec!["/usr/bin/isotherm".into()], options, demotion: true };
         let text = String::from_utf8_lossy(&program(&job(tiering))).into_owned();
         let expected = "'/usr/bin/isotherm' 'run' '--cgroup' '/sys/fs/cgroup/lab' '--policy' 'lru' '--quiet' '--summary' '/run/isotherm-lab/share/engine.json' \
             '--' '/run/isotherm-lab/busybox' 'sh' '/run/isotherm-lab/enter' '0' 'sort' 'it'\\''s'\n";

@@ -268,6 +268,11 @@ impl Books {
         self.page_move.get().unwrap_or_else(sample)
     }
 
+    /// Returns how long a move takes.
+    pub(crate) fn time_of_move(&self) -> f64 {
+        self.price_of_move() / self.part
+    }
+
     /// Returns what may be spent now.
     pub(crate) fn allowance(&self) -> f64 {
         let kept = if self.saved > 0.0 { REINVESTED } else { 1.0 };

@@ -44,8 +44,8 @@ const TRIAL: f64 = 32.0;
 const MOVES_OF_SWAP: f64 = 4.0;
 /// Times between two looks: a share of the time so far, at least and at most.
 const LOOK: (u64, Nanos, Nanos) = (32, Nanos(100_000), Nanos(100_000_000));
-/// A program grows while more than one of so many pages is new since the last look.
-const GROWTH: u64 = 512;
+/// Share of promotions that may find their room taken by a new page.
+const LOST: f64 = 1.0 / 16.0;
 /// Pages moved up after as many were moved down.
 const CHUNK: usize = 512;
 
@@ -61,8 +61,8 @@ pub(crate) struct Isotherm {
     evidence: usize,
     /// Pages that are not where they were first.
     displaced: usize,
-    /// Pages that were mapped at the last look.
-    mapped: u64,
+    /// Pages that were mapped at the last look, and when it was.
+    mapped: (u64, Nanos),
     /// The cost of looking then, what had been saved, and when.
     before: (f64, f64, f64),
     /// Savings as a share of the program's time, recently.
@@ -80,7 +80,7 @@ impl Isotherm {
             fresh: 0,
             evidence: 0,
             displaced: 0,
-            mapped: 0,
+            mapped: (0, Nanos(0)),
             before: (0.0, 0.0, 0.0),
             saving: 0.0,
             work: Work::default(),
@@ -137,14 +137,15 @@ impl Isotherm {
         self.before = (looking, saved, running);
     }
 
-    /// Returns whether the program has new pages since the last look: they would take the room that is made
-    /// for others.
-    fn has_grown(&mut self, view: &dyn View) -> bool {
+    /// Returns whether new pages have come so fast since the last look that they would take the room which is
+    /// made for others.
+    fn has_grown(&mut self, now: Nanos, view: &dyn View) -> bool {
         let tier = |tier: usize| TierId(tier as u8);
         let used = |at: usize| view.capacity(tier(at)).0.saturating_sub(view.free(tier(at)).0);
         let mapped = (0..view.tiers()).map(used).sum();
-        let before = std::mem::replace(&mut self.mapped, mapped);
-        mapped.saturating_sub(before) > mapped / GROWTH
+        let (before, then) = std::mem::replace(&mut self.mapped, (mapped, now));
+        let (new, passed) = (mapped.saturating_sub(before) as f64, now.0.saturating_sub(then.0) as f64);
+        new * self.books.time_of_move() > LOST * passed
     }
 
     /// Calls `each` with every mapped page's bin and whether it is fast.
@@ -249,7 +250,7 @@ impl Policy for Isotherm {
     }
 
     fn step(&mut self, now: Nanos, view: &mut dyn View, plan: &mut Plan) {
-        if !self.has_grown(view) && self.fresh >= self.batch() && view.tiers() > 1 {
+        if !self.has_grown(now, view) && self.fresh >= self.batch() && view.tiers() > 1 {
             self.fresh = 0;
             self.decide(view, plan);
         }
@@ -367,21 +368,32 @@ mod tests {
         assert!(displaced.count() >= 45);
     }
 
-    #[test]
-    fn moves_wait_while_new_pages_would_take_the_room_that_they_make() {
+    /// Moves while 20 pages come with each look, one look each `step` nanoseconds, and after that.
+    fn growing(step: u64) -> [usize; 2] {
         let mut view = TestView::new(&[Pages(FAST), Pages(2 * u64::from(PAGES))], PAGES as usize);
         let mut policy = Isotherm::new(&parameters(&[], &[]), &setup(PAGES as usize, FAST));
-        let mut moves = 0;
+        let mut moves = [0; 2];
         for round in 0..60 {
             let grows = round < 30;
             (0..if grows { 20 } else { 0 }).for_each(|_| view.allocate());
             let pages: Vec<u32> = (0..300).map(|index| mostly_the_last(round as u32 * 300 + index)).collect();
             let batch = batch(&view, round, &pages, policy.period);
-            let plan = turn(&mut policy, &mut view, &batch, Nanos(10_000_000 * (round + 1))).0;
-            assert!(!grows || plan.moves.is_empty());
-            moves += plan.moves.len();
+            let plan = turn(&mut policy, &mut view, &batch, Nanos(step * (round + 1))).0;
+            moves[usize::from(!grows)] += plan.moves.len();
         }
-        assert!(moves > 50, "{moves}");
+        moves
+    }
+
+    #[test]
+    fn moves_wait_while_new_pages_would_take_the_room_that_they_make() {
+        let [growing, grown] = growing(10_000);
+        assert!(growing == 0 && grown > 50, "{growing} {grown}");
+    }
+
+    #[test]
+    fn a_program_that_grows_slowly_is_not_left_waiting() {
+        let [growing, _] = growing(10_000_000);
+        assert!(growing > 50, "{growing}");
     }
 
     #[test]

@@ -31,7 +31,8 @@ pub(super) fn job(
     let name = command.first().ok_or_else(|| Failure::usage("expected a command"))?;
     check_command(name)?;
     if machine.deterministic && program::embedding().is_some() {
-        let expected = "expected a machine that reads all of this one's files, as Python needs, such as two-tier";
+        let expected =
+            "expected a machine that reads all of this one's files, as Python needs, such as two-tier";
         return Err(Failure::Usage(format!("--machine {}: {expected}", machine.name)));
     }
     let fast = fast_bytes(args, machine)?;
@@ -113,7 +114,8 @@ fn policy_option(args: &GuestArgs, entry: &Entry) -> Result<String, Failure> {
         let why = "not supported with --inside: the program would have to load it";
         return Err(Failure::usage_at(&library.path, why));
     }
-    let path = library.path.to_str().ok_or_else(|| Failure::usage_at(&library.path, "expected a path in UTF-8"));
+    let path =
+        library.path.to_str().ok_or_else(|| Failure::usage_at(&library.path, "expected a path in UTF-8"));
     // The title of a policy in Python is its class.
     let is_python = library.path.extension() == Some(OsStr::new("py"));
     path.map(|path| if is_python { format!("{path}:{}", entry.title) } else { path.into() })
