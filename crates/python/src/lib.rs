@@ -2,10 +2,10 @@
 //!
 //! The package's functions take options under the names that the verbs of the command line have; here they
 //! become a command line again, so that both share one table of defaults and one code. Work runs on threads
-//! of its own ([`job`]), without the interpreter's lock; data passes by Arrow's C interface ([`tables`]);
-//! policies in Python see numpy arrays, a batch at a time ([`policy`]).
+//! of its own (`job`), without the interpreter's lock; data passes by Arrow's C interface (`tables`);
+//! policies in Python see numpy arrays, a batch at a time (`policy`).
 //!
-//! `unsafe` stands in [`policy`], which lends a host's memory to Python for the time of a call, and in what
+//! `unsafe` stands in `policy`, which lends a host's memory to Python for the time of a call, and in what
 //! pyo3's macros write.
 
 #![allow(unsafe_code)]
