@@ -393,10 +393,11 @@ def convert(input, output, *, from_, cache=None, ways=None):
     """Converts another tool's output to a trace.
 
     Args:
-        input: the tool's file.
+        input: the tool's file; for "drmemtrace" also the directory of its threads' files.
         output: path of the trace, which must not exist yet.
-        from_: "perf", "lackey", "damon", "oracle-general" or "trace".
-        cache, ways: size and ways of the cache through which lackey's accesses pass.
+        from_: "perf", "lackey", "damon", "memtierd", "drmemtrace", "champsim", "oracle-general" or "trace".
+        cache, ways: size and ways of the cache through which the accesses of lackey, drmemtrace and champsim
+            pass.
 
     Returns:
         The `Trace`.

@@ -483,8 +483,14 @@ pub(crate) enum Format {
     Perf,
     /// Output of `valgrind --tool=lackey --trace-mem=yes`
     Lackey,
-    /// Text of DAMON access records
+    /// DAMON's access records: `damo record`'s file in JSON, packed or not, or `damo report raw`'s text
     Damon,
+    /// Raw events of memtierd's trackers, of `tracker -dump raw new`
+    Memtierd,
+    /// Traces of DynamoRIO's drmemtrace: a file, packed or not, or a directory with one for each thread
+    Drmemtrace,
+    /// Instructions of a ChampSim trace, plain or packed by xz or gzip
+    Champsim,
     /// Records of libCacheSim's oracleGeneral, uncompressed
     OracleGeneral,
     /// A trace, to merge its parts

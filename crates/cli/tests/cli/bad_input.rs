@@ -252,20 +252,32 @@ fn what_cannot_be_written_is_said() {
 }
 
 #[test]
-fn malformed_text_of_other_tools_is_refused_with_its_line() {
+fn malformed_output_of_other_tools_is_refused_with_its_place() {
     let folder = Folder::new();
-    let cases = [
-        ("perf", "not perf at all\n"),
-        ("lackey", " L zzzz,8\n"),
-        ("lackey", " L 10,8\n L"),
-        ("damon", "words\n"),
+    let cases: [(&str, &[u8], &str); 11] = [
+        ("perf", b"not perf at all\n", "line 1"),
+        ("lackey", b" L zzzz,8\n", "line 1"),
+        ("lackey", b" L 10,8\n L", "line 2"),
+        ("damon", b"words\n", "line 1"),
+        ("damon", b"[\n{", "line 2"),
+        ("damon", b"x\x9c", "the zlib data end early"),
+        ("memtierd", b"words\n", "line 1"),
+        ("champsim", &[0; 65], "record 1: 1 bytes of 64"),
+        ("champsim", b"\xfd7zXZ\0", "the xz data end early"),
+        ("drmemtrace", &[0; 12], "record 0: type 0"),
+        ("drmemtrace", b"PK\x03\x04", "the zip data end early"),
     ];
-    for (number, (format, text)) in cases.into_iter().enumerate() {
-        let file = folder.file("input.txt", text);
+    for (number, (format, bytes, place)) in cases.into_iter().enumerate() {
+        let file = folder.file("input.file", bytes);
         let trace = folder.at(&format!("{number}.trace"));
         let ran = isotherm(&["trace", "convert", "--from", format, &file, "--output", &trace]);
-        contains(&ran.refused(2), &["input.txt", "line"]);
+        contains(&ran.refused(2), &["input.file", place, "expected "]);
+        assert!(!folder.path().join(trace).exists());
     }
+    let folder_alone = folder.path().display().to_string();
+    let trace = folder.at("folder.trace");
+    let ran = isotherm(&["trace", "convert", "--from", "drmemtrace", &folder_alone, "--output", &trace]);
+    contains(&ran.refused(2), &[&folder_alone, "input.file: record 0: "]);
     let ran =
         isotherm(&["trace", "convert", "--from", "perf", "/no/such", "--output", &folder.at("x.trace")]);
     contains(&ran.refused(2), &["/no/such"]);

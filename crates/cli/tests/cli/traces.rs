@@ -10,20 +10,97 @@ fn sample(name: &str) -> String {
     format!("{}/../trace/tests/data/{name}", env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Converts a sample and returns the trace.
-fn convert(folder: &Folder, format: &str, file: &str) -> String {
+/// Converts an input and returns the trace.
+fn convert(folder: &Folder, format: &str, input: &str) -> String {
     let trace = folder.at(&format!("{format}.trace"));
-    let ran = isotherm(&["trace", "convert", "--from", format, &sample(file), "--output", &trace]);
+    let ran = isotherm(&["trace", "convert", "--from", format, input, "--output", &trace]);
     assert!(ran.err.contains("rows"), "{}", ran.err);
     assert_eq!(ran.ok(), "");
     trace
 }
 
+/// Returns a trace of ChampSim that chases pointers through this many pages.
+fn champsim(pages: u64) -> Vec<u8> {
+    let step = |page: u64| {
+        let mut record = [0; 64];
+        // Register 3 is written and read; the load's address.
+        (record[10], record[12]) = (3, 3);
+        record[32..40].copy_from_slice(&(page << 12).to_le_bytes());
+        record
+    };
+    (1..=pages).flat_map(step).collect()
+}
+
+/// Writes a recording of DynamoRIO with two threads, and returns its directory.
+fn drmemtrace(folder: &Folder) -> String {
+    let path = folder.path().join("drmemtrace.app.dir/trace");
+    std::fs::create_dir_all(&path).expect("a folder");
+    for thread in [5, 6] {
+        // Type, size or marker, value: header, thread, process, timestamp, instruction, read, footer.
+        let records: [(u16, u16, u64); 7] = [
+            (25, 0, 7),
+            (22, 4, thread),
+            (24, 4, 5),
+            (28, 2, 1000 - thread),
+            (10, 4, 0x40_1000),
+            (0, 8, thread << 12),
+            (26, 0, 0),
+        ];
+        let bytes = records.iter().flat_map(|(kind, size, value)| {
+            [&kind.to_le_bytes()[..], &size.to_le_bytes(), &value.to_le_bytes()].concat()
+        });
+        let file = path.join(format!("drmemtrace.app.{thread}.trace"));
+        std::fs::write(file, bytes.collect::<Vec<u8>>()).expect("written");
+    }
+    path.parent().expect("a folder").display().to_string()
+}
+
+#[test]
+fn imported_accesses_pass_the_cache_that_is_asked_for_and_dependences_are_told() {
+    let folder = Folder::new();
+    let twice = folder.file("twice.champsim", champsim(100).repeat(2));
+    let convert = |name: &str, options: &[&str]| {
+        let trace = folder.at(name);
+        let line = ["trace", "convert", "--from", "champsim", &twice, "--output", &trace];
+        isotherm(&[&line[..], options].concat()).ok();
+        isotherm(&["trace", "info", &trace, "--json"]).json()
+    };
+    let fits = convert("fits.trace", &[]);
+    assert_eq!(
+        (&fits["rows"], &fits["dependent"], &fits["instructions"]),
+        (&100.into(), &99.into(), &100.into())
+    );
+    assert_eq!(fits["provenance"]["dependence"], true);
+    assert_eq!(fits["provenance"]["accesses"], 200);
+    let small = convert("small.trace", &["--cache", "4K", "--ways", "1"]);
+    assert_eq!((&small["rows"], &small["provenance"]["cache"]["sets"]), (&200.into(), &64.into()));
+
+    let trace = folder.at("threads.trace");
+    let recording = drmemtrace(&folder);
+    isotherm(&["trace", "convert", "--from", "drmemtrace", &recording, "--output", &trace]).ok();
+    let info = isotherm(&["trace", "info", &trace, "--json"]).json();
+    assert_eq!((&info["threads"], &info["processes"], &info["dependent"]), (&2.into(), &1.into(), &0.into()));
+    let head = isotherm(&["trace", "head", &trace]).ok();
+    // The second thread's file has the earlier timestamp.
+    assert_eq!(
+        head.lines().skip(1).collect::<Vec<_>>(),
+        ["0\t1\t1\t384\tfalse\t0", "0\t0\t1\t320\tfalse\t0"]
+    );
+}
+
 #[test]
 fn other_tools_output_becomes_a_trace_that_is_explained_and_replayed() {
     let folder = Folder::new();
-    for (format, file) in [("perf", "perf-script.txt"), ("lackey", "lackey.txt"), ("damon", "damon.txt")] {
-        let trace = convert(&folder, format, file);
+    let inputs = [
+        ("perf", sample("perf-script.txt")),
+        ("lackey", sample("lackey.txt")),
+        ("damon", sample("damon.txt")),
+        ("memtierd", folder.file("raw.txt", "1700000000000000000 4711 400000 2 1 1\n")),
+        ("champsim", folder.file("app.champsim", champsim(2000))),
+        ("drmemtrace", drmemtrace(&folder)),
+    ];
+    for (format, input) in inputs {
+        let trace = convert(&folder, format, &input);
         let info = isotherm(&["trace", "info", &trace, "--json"]).json();
         let rows = info["rows"].as_u64().expect("a number");
         assert!(rows > 0, "{format}");
@@ -56,7 +133,7 @@ fn a_tool_can_write_into_a_pipe() {
     let text = std::fs::read(sample("perf-script.txt")).expect("a sample");
     child.stdin.take().expect("a pipe").write_all(&text).expect("it reads");
     RunStats::from(child.wait_with_output().expect("it ends")).ok();
-    let converted = convert(&folder, "perf", "perf-script.txt");
+    let converted = convert(&folder, "perf", &sample("perf-script.txt"));
     let head = |trace: &str| isotherm(&["trace", "head", trace, "-n", "1000"]).ok();
     assert_eq!(head(&trace), head(&converted));
 }

@@ -8,12 +8,12 @@
 
 use std::io::BufRead;
 
-use isotherm_core::cache::{Cache, Geometry, LINE_SHIFT};
+use isotherm_core::cache::Geometry;
 
 use super::lines::{Line, Lines};
-use super::output::Output;
+use super::misses::Misses;
 use super::{ImportError, ImportSummary};
-use crate::{Row, Rows};
+use crate::Rows;
 
 const EXPECTED: &str = "Lackey's 'I  address,size', ' L address,size', ' S ...' or ' M ...'";
 /// Widest access; a whole `xsave` area is smaller.
@@ -29,7 +29,7 @@ pub fn lackey(
     sink: &mut dyn FnMut(&Rows),
 ) -> Result<ImportSummary, ImportError> {
     let (mut lines, mut line) = (Lines::new(reader), Line::default());
-    let mut misses = Misses { cache: Cache::new(geometry), instructions: 0, output: Output::new(sink) };
+    let (mut misses, mut instructions) = (Misses::new(geometry, sink), 0u32);
     let mut summary = ImportSummary::default();
     while lines.next(&mut line)? {
         if line.text.is_empty() || line.text.starts_with("==") {
@@ -37,14 +37,14 @@ pub fn lackey(
         }
         let (kind, address, size) = parse(&line.text).ok_or_else(|| line.wrong(EXPECTED))?;
         if kind == Kind::Instruction {
-            misses.instructions = misses.instructions.saturating_add(1);
+            instructions = instructions.saturating_add(1);
             continue;
         }
         summary.accesses += 1;
-        misses.access(address, size, kind == Kind::Store);
+        misses.access((0, 0), address, size, kind == Kind::Store, &mut instructions);
     }
     summary.lines = lines.number;
-    summary.rows = misses.output.finish();
+    summary.rows = misses.finish();
     Ok(summary)
 }
 
@@ -69,22 +69,4 @@ fn parse(text: &str) -> Option<(Kind, u64, u64)> {
     let size = size.parse().ok().filter(|size| (1..=WIDEST).contains(size))?;
     address.checked_add(size)?;
     Some((kind, address, size))
-}
-
-struct Misses<'a> {
-    cache: Cache,
-    /// Instructions since the last row.
-    instructions: u32,
-    output: Output<'a>,
-}
-
-impl Misses<'_> {
-    fn access(&mut self, address: u64, size: u64, store: bool) {
-        for line in address >> LINE_SHIFT..=(address + size - 1) >> LINE_SHIFT {
-            if !self.cache.touch(line) {
-                let instructions = std::mem::take(&mut self.instructions);
-                self.output.push(Row { process: 0, thread: 0, instructions, line, store, dependence: 0 });
-            }
-        }
-    }
 }

@@ -8,12 +8,13 @@
 //! appear, each row has [`INSTRUCTIONS`], and all rows have process 0, thread 0 and distance 0. So the model
 //! takes misses as independent, and neighbouring pages hold what was first used at the same time.
 
-use std::io::{self, Read};
+use std::io::Read;
 
 use isotherm_core::PageSize;
 use isotherm_core::cache::LINE_SHIFT;
 
 use super::output::{Numbering, Output};
+use super::records::{Records, word};
 use super::{ImportError, ImportSummary};
 use crate::{Row, Rows};
 
@@ -31,17 +32,15 @@ const EXPECTED: &str = "a record of oracleGeneral, whose next use comes later";
 ///
 /// # Errors
 /// If the bytes cannot be read, end within a record, or a record is not one of this format.
-pub fn oracle_general(
-    mut reader: impl Read,
-    sink: &mut dyn FnMut(&Rows),
-) -> Result<ImportSummary, ImportError> {
+pub fn oracle_general(reader: impl Read, sink: &mut dyn FnMut(&Rows)) -> Result<ImportSummary, ImportError> {
     let (mut output, mut objects) = (Output::new(sink), Numbering::new());
+    let mut records = Records::<_, RECORD>::new(reader);
     let mut summary = ImportSummary::default();
-    while let Some((object, next)) = read(&mut reader, summary.accesses)? {
+    while let Some(record) = records.next()? {
+        let (object, next) = (word(&record, 4), word(&record, 16).cast_signed());
         let is_later = |next: i64| u64::try_from(next).is_ok_and(|next| next > summary.accesses);
         if next != NEVER_BEFORE && !is_later(next) {
-            let found = format!("next use {next}");
-            return Err(ImportError::Record { record: summary.accesses, found, expected: EXPECTED });
+            return Err(records.wrong(format!("next use {next}"), EXPECTED));
         }
         let page = u64::from(objects.number(object).0);
         let line = page << (PageSize::Base.shift() - LINE_SHIFT);
@@ -49,30 +48,7 @@ pub fn oracle_general(
         output.push(Row { process: 0, thread: 0, instructions, line, store: false, dependence: 0 });
         summary.accesses += 1;
     }
-    summary.lines = summary.accesses;
+    summary.lines = records.number;
     summary.rows = output.finish();
     Ok(summary)
-}
-
-/// Reads the object and the next use of a record; `None` at the end.
-fn read(reader: &mut impl Read, record: u64) -> Result<Option<(u64, i64)>, ImportError> {
-    let (mut bytes, mut filled) = ([0; RECORD], 0);
-    while filled < RECORD {
-        match reader.read(&mut bytes[filled..]) {
-            Ok(0) if filled == 0 => return Ok(None),
-            Ok(0) => {
-                let found = format!("{filled} bytes");
-                return Err(ImportError::Record {
-                    record,
-                    found,
-                    expected: "24 bytes: the file is truncated",
-                });
-            }
-            Ok(read) => filled += read,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(source) => return Err(ImportError::Io { line: record, source }),
-        }
-    }
-    let word = |from: usize| bytes[from..from + 8].try_into().unwrap_or_default();
-    Ok(Some((u64::from_le_bytes(word(4)), i64::from_le_bytes(word(16)))))
 }

@@ -20,11 +20,10 @@ use isotherm_core::cache::LINE_SHIFT;
 
 use super::lines::{Line, Lines};
 use super::output::{Numbering, Output};
-use super::{ImportError, ImportSummary};
+use super::{ImportError, ImportSummary, KERNEL};
 use crate::{Row, Rows};
 
 const EXPECTED: &str = "a sample as of 'perf script -F comm,pid,tid,time,event,addr' or 'perf mem report -D'";
-const KERNEL: u64 = 1 << 63;
 
 /// Rules for what `perf`'s samples do not tell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,7 +5,8 @@ use std::io::{BufRead, BufReader};
 
 use isotherm_core::cache::Geometry;
 use isotherm_trace::import::{
-    DamonOptions, ImportError, ImportSummary, PerfOptions, damon, lackey, oracle_general, perf,
+    HeatOptions, ImportError, ImportSummary, PerfOptions, TraceFile, champsim, damon, drmemtrace,
+    drmemtrace_files, lackey, memtierd, oracle_general, perf,
 };
 use isotherm_trace::{Provenance, Rows, TraceReader, TraceSummary, TraceWriter, copy_mappings};
 
@@ -33,20 +34,25 @@ fn copy(args: &ConvertArgs) -> Result<TraceSummary, Failure> {
 }
 
 fn import(args: &ConvertArgs) -> Result<TraceSummary, Failure> {
-    let input = open(args)?;
-    let mut provenance = Provenance::new(format!("isotherm trace convert {}", args.input.display()));
     let geometry = args.cache.geometry()?;
+    let import = importer(args, geometry)?;
+    let mut provenance = Provenance::new(format!("isotherm trace convert {}", args.input.display()));
     provenance.recorder = match args.from {
         Format::Lackey => "valgrind lackey",
         Format::Damon => "DAMON",
+        Format::Memtierd => "memtierd",
+        Format::Drmemtrace => "DynamoRIO drmemtrace",
+        Format::Champsim => "ChampSim",
         Format::OracleGeneral => "oracleGeneral",
         Format::Perf | Format::Trace => "perf",
     }
     .into();
-    provenance.cache = matches!(args.from, Format::Lackey).then_some(geometry);
+    let is_filtered = matches!(args.from, Format::Lackey | Format::Drmemtrace | Format::Champsim);
+    provenance.cache = is_filtered.then_some(geometry);
+    provenance.dependence = matches!(args.from, Format::Champsim);
     let mut writer = TraceWriter::create_whole(&args.output, provenance).map_err(Failure::usage)?;
     let mut written = Ok(());
-    let result = read(args.from, input, geometry, &mut |rows| {
+    let result = import(&mut |rows| {
         if written.is_ok() {
             written = writer.append(rows);
         }
@@ -67,16 +73,25 @@ fn open(args: &ConvertArgs) -> Result<Box<dyn BufRead>, Failure> {
     Ok(Box::new(BufReader::with_capacity(1 << 20, file)))
 }
 
-fn read(
-    format: Format,
-    input: Box<dyn BufRead>,
-    geometry: Geometry,
-    sink: &mut dyn FnMut(&Rows),
-) -> Result<ImportSummary, ImportError> {
-    match format {
-        Format::Lackey => lackey(input, geometry, sink),
-        Format::Damon => damon(input, &DamonOptions::default(), sink),
-        Format::OracleGeneral => oracle_general(input, sink),
-        Format::Perf | Format::Trace => perf(input, &PerfOptions::default(), sink),
+type Importer = Box<dyn FnOnce(&mut dyn FnMut(&Rows)) -> Result<ImportSummary, ImportError>>;
+
+/// Opens the input and returns its importer.
+fn importer(args: &ConvertArgs, geometry: Geometry) -> Result<Importer, Failure> {
+    if matches!(args.from, Format::Drmemtrace) && args.input.is_dir() {
+        let files = drmemtrace_files(&args.input).map_err(|error| Failure::usage_at(&args.input, error))?;
+        return Ok(Box::new(move |sink| drmemtrace(files, geometry, sink)));
     }
+    let input = open(args)?;
+    Ok(match args.from {
+        Format::Lackey => Box::new(move |sink| lackey(input, geometry, sink)),
+        Format::Damon => Box::new(move |sink| damon(input, &HeatOptions::default(), sink)),
+        Format::Memtierd => Box::new(move |sink| memtierd(input, &HeatOptions::default(), sink)),
+        Format::Drmemtrace => {
+            let file = TraceFile { name: None, reader: Box::new(input) };
+            Box::new(move |sink| drmemtrace(vec![file], geometry, sink))
+        }
+        Format::Champsim => Box::new(move |sink| champsim(input, geometry, sink)),
+        Format::OracleGeneral => Box::new(move |sink| oracle_general(input, sink)),
+        Format::Perf | Format::Trace => Box::new(move |sink| perf(input, &PerfOptions::default(), sink)),
+    })
 }

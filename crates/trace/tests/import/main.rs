@@ -1,22 +1,28 @@
 //! The importers, on real output of the tools and on garbage.
 
+mod champsim;
+mod damon_records;
+mod drmemtrace;
+mod memtierd;
+mod packing;
+
 use std::io::{BufReader, Cursor};
 
 use isotherm_core::cache::Geometry;
 use isotherm_core::{Bytes, PageSize};
-use isotherm_trace::import::{self, DamonOptions, ImportError, ImportSummary, PerfOptions};
+use isotherm_trace::import::{self, HeatOptions, ImportError, ImportSummary, PerfOptions};
 use isotherm_trace::{Provenance, Row, Rows, TraceReader, TraceWriter, export};
 use proptest::prelude::*;
 
 /// Real output: `valgrind --tool=lackey --trace-mem=yes` of a static program, its first 300 instructions and
 /// accesses.
-const LACKEY: &str = include_str!("data/lackey.txt");
+const LACKEY: &str = include_str!("../data/lackey.txt");
 /// Real output: `perf record -e page-faults -d` of a shell pipeline, some of its samples.
-const PERF_SCRIPT: &str = include_str!("data/perf-script.txt");
+const PERF_SCRIPT: &str = include_str!("../data/perf-script.txt");
 /// The same samples as printed by `perf mem report -D`.
-const PERF_MEMORY: &str = include_str!("data/perf-mem-report.txt");
+const PERF_MEMORY: &str = include_str!("../data/perf-mem-report.txt");
 /// The example in DAMON's user-space tool's USAGE.md.
-const DAMON: &str = include_str!("data/damon.txt");
+const DAMON: &str = include_str!("../data/damon.txt");
 
 type Imported = Result<(Rows, ImportSummary), ImportError>;
 
@@ -36,7 +42,7 @@ fn perf(text: &[u8], options: PerfOptions) -> Imported {
     collect(|sink| import::perf(Cursor::new(text), &options, sink))
 }
 
-fn damon(text: &[u8], options: DamonOptions) -> Imported {
+fn damon(text: &[u8], options: HeatOptions) -> Imported {
     collect(|sink| import::damon(Cursor::new(text), &options, sink))
 }
 
@@ -122,7 +128,7 @@ fn perf_samples_tell_period_thread_operation_and_level() {
 
 #[test]
 fn damons_regions_become_rounds_of_accesses() {
-    let (rows, summary) = damon(DAMON.as_bytes(), DamonOptions::default()).expect("real output");
+    let (rows, summary) = damon(DAMON.as_bytes(), HeatOptions::default()).expect("real output");
     let pages = |start: u64, end: u64| (end - start) / 4096;
     let large = pages(0x563e_baa0_0000, 0x563e_bc99_e000);
     let small = pages(0x7fff_66b0_a000, 0x7fff_66bb_2000);
@@ -153,7 +159,7 @@ fn bad_lines_are_named() {
     }
     for text in ["1000-2000(4 KiB): 1", "target_id: 1\n1000(4 KiB): 1", "monitoring_duration: long", "what?"]
     {
-        assert!(error(damon(text.as_bytes(), DamonOptions::default())).contains("; expected "), "{text}");
+        assert!(error(damon(text.as_bytes(), HeatOptions::default())).contains("; expected "), "{text}");
     }
     let endless = vec![b'x'; 1 << 17];
     assert!(error(lackey(&endless, 64)).contains("a line of at most 65535 bytes"));
@@ -216,7 +222,7 @@ proptest! {
     #[test]
     fn garbage_gives_rows_or_an_error(text in garbage()) {
         // Large steps, so that an absurd region makes few rows.
-        let options = DamonOptions { bytes_per_access: 1 << 40, ..DamonOptions::default() };
+        let options = HeatOptions { bytes_per_access: 1 << 40, ..HeatOptions::default() };
         for imported in [lackey(&text, 64), perf(&text, PerfOptions::default()), damon(&text, options)] {
             if let Err(error) = imported {
                 prop_assert!(!error.to_string().contains('\n'), "{}", error);
@@ -251,11 +257,33 @@ fn objects_of_oracle_general_become_pages_in_the_order_of_appearance() {
 fn truncated_and_other_files_are_refused_in_one_line() {
     let refused = |bytes: &[u8]| oracle_general(bytes).expect_err("no oracleGeneral").to_string();
     let records = [record(1, 1), record(1, -1)].concat();
-    assert_eq!(refused(&records[..47]), "record 1: 23 bytes; expected 24 bytes: the file is truncated");
+    assert_eq!(
+        refused(&records[..47]),
+        "record 1: 23 bytes of 24; expected a whole record: the file is truncated"
+    );
     let later = "expected a record of oracleGeneral, whose next use comes later";
     assert_eq!(refused(&[record(1, 0)].concat()), format!("record 0: next use 0; {later}"));
     assert_eq!(refused(&[record(1, 1), record(1, -2)].concat()), format!("record 1: next use -2; {later}"));
     assert!(refused(&[0; 24]).starts_with("record 0: next use 0; "));
+}
+
+/// Checks that bytes give rows or one line of error, whatever `import` they are for.
+fn is_judged(import: impl FnOnce(&[u8]) -> Imported, bytes: &[u8]) -> Result<(), TestCaseError> {
+    if let Err(error) = import(bytes) {
+        prop_assert!(!error.to_string().contains('\n'), "{}", error);
+    }
+    Ok(())
+}
+
+/// Bytes of which some are replaced and the end may be missing.
+fn damaged(bytes: Vec<u8>) -> impl Strategy<Value = Vec<u8>> {
+    let changes = prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..6);
+    (changes, 0..=bytes.len()).prop_map(move |(changes, length)| {
+        let mut bytes = bytes.clone();
+        changes.into_iter().for_each(|(place, value)| *place.get_mut(&mut bytes) = value);
+        bytes.truncate(length);
+        bytes
+    })
 }
 
 proptest! {
