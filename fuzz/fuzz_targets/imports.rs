@@ -18,8 +18,8 @@ fuzz_target!(|input: &[u8]| {
         rows += batch.len() as u64;
     };
     let cache = Geometry::new(Bytes(1 << 16), 4).expect("a cache");
-    // Fewer rows of the same text: a page of 2^40 bytes is one access.
-    let options = HeatOptions { bytes_per_access: 1 << 40, ..HeatOptions::default() };
+    // Few rows of any region: a page of 2^63 bytes is one access.
+    let options = HeatOptions { bytes_per_access: 1 << 63, ..HeatOptions::default() };
     let result = match tool {
         b'p' => perf(input, &PerfOptions::default(), &mut sink),
         b'l' => lackey(input, cache, &mut sink),

@@ -131,6 +131,22 @@ def test_what_a_policy_sees(trace):
     assert seen[3] == "settled" and seen[0][0] == 1000 and 0.1 < seen[0][2] < 0.5 and seen[0][3] == 2
 
 
+def test_a_batch_larger_than_the_ring_of_a_scaled_run_is_collected(trace):
+    seen = []
+
+    class Collects(Still):
+        """Collects."""
+
+        sampling = isotherm.Sampling(period=1, batch=8192)
+
+        def observe(self, samples):
+            seen.append((len(samples), samples.lost))
+
+    isotherm.simulate(trace, policy=Collects, fast="1:4", scale=10_000)
+    assert [count for count, _ in seen[:-1]].count(8192) > len(seen) / 2
+    assert sum(lost for _, lost in seen) < 0.01 * sum(count for count, _ in seen)
+
+
 @pytest.mark.parametrize(
     ("returned", "problem"),
     [

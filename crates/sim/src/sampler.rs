@@ -215,6 +215,11 @@ impl Sampler {
         self.ring.len() - self.read
     }
 
+    /// Returns whether a reader of batches that exceed the ring is woken: half of the ring's room is taken.
+    pub(crate) fn wakes(&self, batch: usize) -> bool {
+        batch > self.ring_limit && 2 * self.unread() >= self.ring_limit.max(1)
+    }
+
     /// Empties the ring ahead of delivery; returns how many samples were in it.
     pub(crate) fn read(&mut self) -> usize {
         let unread = self.unread();
@@ -302,6 +307,17 @@ mod tests {
         assert_eq!(sampler.drain(9, &mut samples), Drained { read: 2, lost: 3 });
         assert_eq!(samples.len(), 2);
         assert_eq!(sampler.drain(9, &mut samples), Drained { read: 0, lost: 0 });
+    }
+
+    #[test]
+    fn a_reader_of_batches_that_exceed_the_ring_is_woken_when_half_of_it_is_taken() {
+        let mut sampler = Sampler::new(4, 1, &costs());
+        sampler.record(sample(0));
+        assert!(!sampler.wakes(5));
+        sampler.record(sample(1));
+        assert!(sampler.wakes(5) && !sampler.wakes(4));
+        sampler.read();
+        assert!(!sampler.wakes(5), "what was read takes no room");
     }
 
     #[test]

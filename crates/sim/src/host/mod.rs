@@ -295,6 +295,10 @@ impl Host for SimHost<'_> {
             if !self.run_block() {
                 break;
             }
+            // A batch that the ring does not hold is collected in parts.
+            if self.processor.sampler.wakes(request.batch) {
+                self.read_ahead();
+            }
         }
         batch.samples.clear();
         batch.faults.clear();

@@ -1,5 +1,5 @@
-//! Imports ChampSim's traces: records of 64 bytes, little-endian, one for each instruction, plain or packed by
-//! xz or gzip. The facts are those of ChampSim's `inc/trace_instruction.h` and `tracer/pin`.
+//! Imports ChampSim's traces: records of 64 bytes, little-endian, one for each instruction, plain or packed
+//! by xz or gzip. The facts are those of ChampSim's `inc/trace_instruction.h` and `tracer/pin`.
 //!
 //! A record holds the instruction's address (u64), whether it is a branch and one that was taken (bytes), 2
 //! registers that it writes, 4 that it reads (bytes), 2 addresses that it writes and 4 that it reads (u64); 0

@@ -10,8 +10,8 @@
 //! instruction is one, however often it repeats.
 //!
 //! The tracer does not write dependences: all rows have distance 0, so the model takes misses as independent.
-//! What it does write and what is left out: software prefetches and cache flushes, what the kernel does during
-//! a system call or a switch, and accesses of the kernel's addresses. Gaps between windows of a trace close.
+//! Left out are software prefetches and cache flushes, what the kernel does during a system call or a switch,
+//! and accesses of the kernel's addresses. Gaps between the windows of a trace close.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

@@ -1,5 +1,5 @@
-//! Imports what other tools recorded: the text of `perf`, of Valgrind's Lackey and of memtierd, the records of
-//! DAMON, and the traces of DynamoRIO, ChampSim and libCacheSim.
+//! Imports what other tools recorded: the text of `perf`, of Valgrind's Lackey and of memtierd, the records
+//! of DAMON, and the traces of DynamoRIO, ChampSim and libCacheSim.
 //!
 //! Each importer is a function from its input to rows in batches, so the input may be larger than memory. It
 //! sets what the source does not tell by rules stated in its module.

@@ -10,8 +10,10 @@ use super::output::Output;
 use crate::Row;
 
 pub(super) const EXPECTED_SIZE: &str =
-    "fewer accesses: one time may make 2^28 rows; more bytes per access make fewer";
+    "fewer accesses: at most 2^16 of a page and 2^28 rows at one time; more bytes per access make fewer rows";
 const MAX_ROWS: u64 = 1 << 28;
+/// Most times that a page is found accessed at one time, so that a short line cannot make rows without end.
+const MAX_ROUNDS: u64 = 1 << 16;
 pub(super) const PAGE: u64 = 4096;
 
 /// Rules for what records of regions and their heat do not tell.
@@ -68,13 +70,14 @@ pub(super) struct Snapshot {
 }
 
 impl Snapshot {
-    /// Adds a region. Returns false if there are too many rows.
+    /// Adds a region. Returns false if there are too many accesses or rows.
     pub(super) fn add(&mut self, region: Region, options: &HeatOptions) -> bool {
+        let is_few = region.found <= MAX_ROUNDS;
         self.rows = self.rows.saturating_add(region.accesses(options).saturating_mul(region.found));
         if region.found > 0 {
             self.regions.push(region);
         }
-        self.rows <= MAX_ROWS
+        is_few && self.rows <= MAX_ROWS
     }
 
     /// Makes the rows, and empties the snapshot.
@@ -99,8 +102,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_absurd_region_is_refused() {
-        let region = Region { process: 0, start: 0, end: u64::MAX, found: 20, stores: 0 };
-        assert!(!Snapshot::default().add(region, &HeatOptions::default()));
+    fn absurd_regions_are_refused() {
+        let add = |end, found| {
+            let region = Region { process: 0, start: 0, end, found, stores: 0 };
+            Snapshot::default().add(region, &HeatOptions::default())
+        };
+        assert!(add(4096, 1 << 16) && !add(4096, (1 << 16) + 1));
+        assert!(add(1 << 40, 1) && !add((1 << 40) + 1, 1));
+        assert!(!add(u64::MAX, 20));
     }
 }

@@ -7,8 +7,8 @@ use proptest::prelude::*;
 use crate::packing::{is_whole, rows, zlib};
 use crate::{DAMON, Imported, damaged, damon, is_judged};
 
-/// What [`DAMON`] is the text of, in JSON as damo writes it: in the version that it is from, numbers of
-/// regions are text with commas.
+/// The records that [`DAMON`] is the text of, in JSON as damo writes it: in the version that it is from,
+/// numbers of regions are text with commas.
 const RECORDS: &str = r#"[
     {
         "kdamond_idx": null,
