@@ -20,11 +20,12 @@ for _ in range(60):
 
 @pytest.mark.skipif("LAB_TEST" not in os.environ, reason="scripts/lab-test.sh boots guests")
 def test_a_policy_in_python_moves_pages_in_the_lab(tmp_path):
-    policy = ["--policy", f"{lru.__file__}:Lru", "--fast", "24M", "--start", "slow", "--summary", tmp_path / "lab.json"]
+    policy = ["--policy", f"{lru.__file__}:Lru", "--fast", "24M", "--summary", tmp_path / "lab.json"]
     line = ["lab", "run", *policy, "--quiet", "--", "/usr/bin/python3", "-c", PROGRAM]
     ended = subprocess.run([sys.executable, "-m", "isotherm", *map(str, line)], capture_output=True, text=True)
     assert ended.returncode == 0, ended.stderr
     (run,) = json.loads((tmp_path / "lab.json").read_text())["runs"]
+    assert run["engine"], run["refusal"]
     traffic = run["engine"]["traffic"]
     assert run["tiering"] == "python-lru" and traffic["promotions"] > 2000, traffic
     moved = run["counts"]["moves"]["syscall-or-cpuset"]["succeeded"]
