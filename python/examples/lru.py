@@ -45,7 +45,15 @@ class Lru(isotherm.Policy):
     def observe(self, samples):
         self.sampled = samples.page
 
+    def grow(self, pages):
+        # A running program's memory grows after the policy was made.
+        more = pages - len(self.last)
+        if more > 0:
+            self.last = np.concatenate([self.last, np.full(more, NEVER)])
+            self.place = np.concatenate([self.place, np.empty(more, np.int64)])
+
     def step(self, view):
+        self.grow(view.pages)
         pages, self.sampled = self.sampled, self.sampled[:0]
         touches = 4 * len(pages)
         wanted = self.touch_all(pages, view)
