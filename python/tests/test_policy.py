@@ -1,6 +1,8 @@
 """Policies in Python."""
 
 import json
+import pathlib
+import re
 import subprocess
 import sys
 
@@ -72,6 +74,16 @@ class Still(isotherm.Policy):
 
 def simulated(trace, policy):
     return json.loads(isotherm.simulate(trace, policy=policy, fast="1:4", scale=1).json)["runs"][0]
+
+
+def test_the_guide_s_policy_moves(trace):
+    guide = (pathlib.Path(__file__).parents[2] / "docs/guide/python.md").read_text()
+    (code,) = re.findall(r"```python\n(import numpy as np\n\nclass .*?)\nisotherm.simulate", guide, re.DOTALL)
+    names = {"isotherm": isotherm}
+    exec(code, names)
+    result = isotherm.simulate(trace, policy=names["HotTwice"], fast="1:4", rounds=20)
+    run = json.loads(result.json)["runs"][0]
+    assert run["promotions"] > 200 and run["promotions"] == run["demotions"]
 
 
 def test_declared_work_is_charged(trace):
