@@ -54,10 +54,11 @@ def test_the_command_line_takes_a_file_and_a_class(trace, tmp_path):
     assert [run["policy"] for run in result["runs"]] == ["lru", "python-lru"]
     assert result["manifest"]["policy_libraries"]["python-lru"].startswith("xxh64:")
     assert result["runs"][1]["promotions"] > 100
-    for wrong, problem in [(f"{FILE}:No", "has no class 'No'"), ("/no/such.py:Lru", "no such file")]:
+    for wrong, problem in [(f"{FILE}:No", "the file has no class 'No'"), ("/no/such.py:Lru", "no such file")]:
         line = ["simulate", "--policy", wrong, str(trace.path)]
         made = subprocess.run([sys.executable, "-m", "isotherm", *line], capture_output=True, text=True)
-        assert made.returncode == 2 and problem in made.stderr and made.stderr.count("\n") == 1, made.stderr
+        assert made.returncode == 2 and made.stderr.startswith(f"isotherm: {wrong}: {problem}"), made.stderr
+        assert made.stderr.count("\n") == 1 and "_policy.py" not in made.stderr, made.stderr
 
 
 class Still(isotherm.Policy):

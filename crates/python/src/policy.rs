@@ -332,14 +332,19 @@ fn metadata(object: &Bound<'_, PyAny>) -> PyResult<Bytes> {
 
 /// Describes an error in one line, with the place where it was raised.
 fn describe(py: Python<'_>, error: &PyErr) -> String {
-    let place = || -> Option<String> {
+    let place = || -> Option<(String, String)> {
         let frames = py.import("traceback").ok()?.call_method1("extract_tb", (error.traceback(py)?,)).ok()?;
         let last = frames.get_item(-1).ok()?;
         let (file, line) = (last.getattr("filename").ok()?, last.getattr("lineno").ok()?);
-        Some(format!(" ({file}, line {line})"))
+        Some((file.to_string(), line.to_string()))
     };
-    let text = error.to_string();
-    format!("{}{}", text.lines().next().unwrap_or_default(), place().unwrap_or_default())
+    let first = |text: String| text.lines().next().unwrap_or_default().to_owned();
+    match place() {
+        // The package's own messages say all.
+        Some((file, _)) if file.ends_with("/isotherm/_policy.py") => first(error.value(py).to_string()),
+        Some((file, line)) => format!("{} ({file}, line {line})", first(error.to_string())),
+        None => first(error.to_string()),
+    }
 }
 
 /// Reads the moves that `step` returned: None, or pages and the tiers that they go to.
