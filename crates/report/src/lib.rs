@@ -21,6 +21,7 @@
 //! #     scale: loaded.scale,
 //! #     intervals: INTERVALS,
 //! #     version: "example",
+//! #     stop: None,
 //! # };
 //! let report = simulate(&loaded.input, &experiment, &|| ())?;
 //! assert!(isotherm_report::table(&report).starts_with("No verdict: first-touch, which"));
