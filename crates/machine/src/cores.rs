@@ -11,10 +11,9 @@
 use isotherm_core::Counters;
 
 use crate::profile::Profile;
-use crate::streamer::Triggers;
 use crate::thread_model::{CoreTiming, Request, ThreadModel, Timing};
 use crate::tiers::{Server, Tier};
-use crate::translation::{Footprint, Translation, Translator, Walks};
+use crate::translation::{Lookup, LookupTimes, Translation, Walks};
 
 /// Tier of the page tables: Linux allocates them on the node of the thread that faults, the fast one.
 const TABLES: usize = 0;
@@ -63,7 +62,13 @@ pub struct Cores {
     pub tiers: Vec<Tier>,
     timing: CoreTiming,
     cores: u64,
-    translator: Translator,
+    lookup_times: LookupTimes,
+    /// Those of the current block.
+    translations: [Translation; Lookup::KINDS],
+    /// Number of the look-ups of each kind.
+    lookups: [u64; Lookup::KINDS],
+    /// Page-table lines from memory that the tier of page tables has counted.
+    table_lines: u64,
     threads: Vec<Thread>,
     active: Vec<u16>,
     cpu: Server,
@@ -80,8 +85,8 @@ pub struct Cores {
 }
 
 impl Cores {
-    /// Creates idle cores for `threads` threads that use the memory of `footprint`.
-    pub fn new(profile: &Profile, threads: usize, footprint: Footprint) -> Self {
+    /// Creates idle cores for `threads` threads.
+    pub fn new(profile: &Profile, threads: usize) -> Self {
         let timing = CoreTiming::new(profile);
         let thread = |_| Thread {
             model: ThreadModel::new(timing),
@@ -94,7 +99,10 @@ impl Cores {
             tiers: profile.tiers.iter().map(Tier::new).collect(),
             timing,
             cores: u64::from(profile.core.cores.max(1)),
-            translator: Translator::new(profile, threads, footprint),
+            lookup_times: LookupTimes::new(profile),
+            translations: [Translation::default(); Lookup::KINDS],
+            lookups: [0; Lookup::KINDS],
+            table_lines: 0,
             threads: (0..threads).map(thread).collect(),
             active: Vec::new(),
             cpu: Server::default(),
@@ -132,6 +140,7 @@ impl Cores {
     /// Begins a block of misses.
     pub fn begin_block(&mut self) {
         self.block += 1;
+        self.translations = self.lookup_times.translations(self.tiers[TABLES].latency);
     }
 
     /// Marks a thread as running in this block; call it before the thread's first miss there.
@@ -150,29 +159,14 @@ impl Cores {
         }
     }
 
-    /// Has the processor fetch what the page's translation will need.
-    #[inline]
-    pub fn prefetch(&self, page: u32) {
-        self.translator.prefetch(page);
-    }
-
-    /// Translates the page of a thread's next access that is not yet translated. Only the end of a block and
-    /// flushes change what comes out, so a whole block may be translated before it is executed.
+    /// Executes a thread up to its next miss, in a page that `tier` serves and whose address comes by `lookup`.
     #[inline(always)]
-    pub fn translate(&mut self, thread: u16, page: u32, triggers: Triggers) -> Translation {
-        let tables = &mut self.tiers[TABLES];
-        let streams = triggers != Triggers::default();
-        let translation = self.translator.translate(thread, page, streams, tables.latency);
-        tables.read_unasked(translation.from_memory.into());
-        translation
-    }
-
-    /// Executes a thread up to its next miss, in a translated page that `tier` serves.
-    #[inline(always)]
-    pub fn access(&mut self, thread: u16, request: Request, translation: Translation, tier: usize) -> Timing {
+    pub fn access(&mut self, thread: u16, request: Request, lookup: Lookup, tier: usize) -> Timing {
+        let kind = lookup.kind();
+        self.lookups[kind] += 1;
         let model = &mut self.threads[usize::from(thread)].model;
         let state = &mut self.tiers[tier];
-        let timing = model.access(&self.timing, request, translation, tier, state.latency);
+        let timing = model.access(&self.timing, request, self.translations[kind], tier, state.latency);
         state.count(request.store, timing);
         state.read_unasked(timing.unasked);
         timing
@@ -180,17 +174,14 @@ impl Cores {
 
     /// Returns the page walks so far.
     pub fn walks(&self) -> Walks {
-        self.translator.counts()
-    }
-
-    /// Drops a page's translation in every TLB.
-    pub fn flush(&mut self, page: u32) {
-        self.translator.flush(page);
-    }
-
-    /// Drops all translations in every TLB.
-    pub fn flush_all(&mut self) {
-        self.translator.flush_all();
+        let sum = |counted: fn(&Translation) -> bool| {
+            let lookups = self.translations.iter().zip(self.lookups);
+            lookups.filter(|(translation, _)| counted(translation)).map(|(_, count)| count).sum()
+        };
+        Walks {
+            walks: sum(|translation| translation.walks),
+            from_memory: sum(|translation| translation.from_memory),
+        }
     }
 
     /// Executes `instructions` of a thread without a miss.
@@ -217,6 +208,9 @@ impl Cores {
         let elapsed = worked / (active as u64).min(self.cores).max(1);
         self.slack = (self.slack * 7 + elapsed * SLACK_BLOCKS) / 8;
         let since = began.saturating_sub(self.slack);
+        let table_lines = self.walks().from_memory;
+        self.tiers[TABLES].read_unasked(table_lines - self.table_lines);
+        self.table_lines = table_lines;
         self.tiers.iter_mut().for_each(|tier| tier.settle(since, elapsed));
         self.cpu.serve(worked / self.cores, since);
         self.own.serve(worked / self.cores, since);
@@ -305,11 +299,10 @@ fn share(whole: u64, part: u64, all: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const PAGES: Footprint = Footprint { pages: 64, page_size: isotherm_core::PageSize::Base, scale: 1.0 };
+    use crate::streamer::Triggers;
 
     fn cores(threads: usize) -> Cores {
-        Cores::new(&Profile::builtin("pact").expect("it comes with Isotherm"), threads, PAGES)
+        Cores::new(&Profile::builtin("pact").expect("it comes with Isotherm"), threads)
     }
 
     /// Runs a block of dependent misses on these threads; `disturb` comes between its halves.
@@ -329,8 +322,7 @@ mod tests {
                     store: false,
                 };
                 cores.enter(thread);
-                let translation = cores.translate(thread, step % 64, request.triggers);
-                cores.access(thread, request, translation, 1);
+                cores.access(thread, request, Lookup::default(), 1);
             }
         }
         cores.end_block();

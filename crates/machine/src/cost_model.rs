@@ -7,7 +7,7 @@ use crate::limits;
 use crate::profile::Profile;
 use crate::streamer::Triggers;
 use crate::thread_model::Request;
-use crate::translation::{Footprint, Walks};
+use crate::translation::{Footprint, Translator, Walks};
 
 /// Misses between two updates of bandwidth and clocks.
 pub const BLOCK: usize = 1024;
@@ -42,6 +42,7 @@ pub struct MissCost {
 /// Clocks, bandwidth and loaded latency are updated every [`BLOCK`] misses and by [`Self::settle`].
 pub struct CostModel {
     cores: Cores,
+    translator: Translator,
     pages: usize,
     block: usize,
 }
@@ -54,9 +55,10 @@ impl CostModel {
     pub fn new(profile: &Profile, threads: u16, footprint: Footprint) -> Option<Self> {
         let valid = (1..=Self::MAX_TIERS).contains(&profile.tiers.len()) && threads > 0;
         valid.then(|| {
-            let mut cores = Cores::new(profile, threads.into(), footprint);
+            let mut cores = Cores::new(profile, threads.into());
             cores.begin_block();
-            Self { cores, pages: footprint.pages, block: 0 }
+            let translator = Translator::new(profile, threads.into(), footprint);
+            Self { cores, translator, pages: footprint.pages, block: 0 }
         })
     }
 
@@ -81,8 +83,8 @@ impl CostModel {
             useless: 0,
             store,
         };
-        let translation = self.cores.translate(thread, page, request.triggers);
-        let timing = self.cores.access(thread, request, translation, tier);
+        let lookup = self.translator.look_up(thread, page, request.triggers);
+        let timing = self.cores.access(thread, request, lookup, tier);
         self.block += 1;
         if self.block == BLOCK {
             self.settle();

@@ -44,4 +44,4 @@ pub use profile::{
 pub use streamer::{Position, Streamer, Triggers, Wasted};
 pub use thread_model::{CoreTiming, Request, ThreadModel, Timing};
 pub use tiers::{LINE_BYTES, Tier, transfer_time};
-pub use translation::{Footprint, Translation, Walks};
+pub use translation::{Footprint, Lookup, Translation, Translator, Walks};

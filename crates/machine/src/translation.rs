@@ -7,6 +7,7 @@ use isotherm_core::PageSize;
 use prefetch_index::prefetch_index;
 
 use crate::profile::{CoreProfile, Profile, TlbProfile};
+use crate::streamer::Triggers;
 use crate::tiers::LINE_BYTES;
 
 /// Memory that a run touches.
@@ -29,6 +30,51 @@ pub struct Walks {
     pub from_memory: u64,
 }
 
+/// Where an access finds its page's address: one byte, since a run keeps one for each of its accesses.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[repr(transparent)]
+pub struct Lookup(u8);
+
+impl Lookup {
+    /// The first-level TLB.
+    const FIRST: Self = Self(0);
+    const SECOND: Self = Self(1);
+    /// A walk after a shootdown dropped the page's translation: the line was read lately, and another core
+    /// has just written it.
+    pub const SHOT_DOWN: Self = Self::walk(Directory::Unknown(Place::SecondLevel), Place::LastLevel);
+    /// Bound on the number of different ones.
+    pub(crate) const KINDS: usize = 16;
+
+    const fn walk(directory: Directory, leaf: Place) -> Self {
+        let above = match directory {
+            Directory::Known => 0,
+            Directory::Unknown(Place::SecondLevel) => 1,
+            // The directories of a terabyte take 4 MiB, and every thread's walks use them.
+            Directory::Unknown(Place::LastLevel | Place::Memory) => 2,
+        };
+        Self(2 + 3 * above + leaf as u8)
+    }
+
+    /// Returns whether the page is in no TLB.
+    #[inline]
+    pub fn walks(self) -> bool {
+        self.0 > Self::SECOND.0
+    }
+
+    /// Returns its number, below [`Self::KINDS`].
+    #[inline]
+    pub(crate) fn kind(self) -> usize {
+        usize::from(self.0) % Self::KINDS
+    }
+}
+
+/// Whether the walkers' cache knows the page's directory, and where its line is if not.
+#[derive(Debug, Clone, Copy)]
+enum Directory {
+    Known,
+    Unknown(Place),
+}
+
 /// Time that an access waits for its page's address.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Translation {
@@ -38,6 +84,52 @@ pub struct Translation {
     pub walks: bool,
     /// Whether a page-table line is read from memory.
     pub from_memory: bool,
+}
+
+/// Latencies of a machine's TLBs and of the caches that hold page tables, in picoseconds.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct LookupTimes {
+    second_tlb: u64,
+    second_level: u64,
+    last_level: u64,
+}
+
+impl LookupTimes {
+    pub(crate) fn new(profile: &Profile) -> Self {
+        let cycles = |cycles: u32| (f64::from(cycles) * 1e12 / profile.clock.frequency.max(1) as f64) as u64;
+        Self {
+            second_tlb: cycles(profile.tlb.second_latency),
+            second_level: cycles(profile.core.l2_latency),
+            last_level: profile.costs.cached_touch.0 * 1000,
+        }
+    }
+
+    /// Returns the translation of each kind of look-up; `memory` is the latency of the tier that holds the
+    /// page tables.
+    pub(crate) fn translations(&self, memory: u64) -> [Translation; Lookup::KINDS] {
+        let mut all = [Translation::default(); Lookup::KINDS];
+        all[Lookup::SECOND.kind()].latency = few(self.second_tlb);
+        let above = [
+            (Directory::Known, 0),
+            (Directory::Unknown(Place::SecondLevel), self.second_level),
+            (Directory::Unknown(Place::LastLevel), self.last_level),
+        ];
+        let leaves = [
+            (Place::SecondLevel, self.second_level),
+            (Place::LastLevel, self.last_level),
+            (Place::Memory, memory),
+        ];
+        for (directory, read_above) in above {
+            for (leaf, read) in leaves {
+                all[Lookup::walk(directory, leaf).kind()] = Translation {
+                    latency: few(self.second_tlb + read_above + read),
+                    walks: true,
+                    from_memory: leaf == Place::Memory,
+                };
+            }
+        }
+        all
+    }
 }
 
 /// Entries of a page table or directory: 512 of 8 bytes.
@@ -137,17 +229,6 @@ impl<const GROUP: usize> Level<GROUP> {
         self.due -= if holds { WHOLE } else { 0 };
         holds
     }
-
-    fn flush(&mut self, page: u32) {
-        self.only = if self.only == page { NO_PAGE } else { self.only };
-        let tags = self.set(page).0.as_flattened_mut();
-        tags.iter_mut().filter(|tag| **tag == page).for_each(|tag| *tag = NO_PAGE);
-    }
-
-    fn flush_all(&mut self) {
-        self.only = NO_PAGE;
-        self.groups.fill([NO_PAGE; GROUP]);
-    }
 }
 
 /// Returns picoseconds that fit, up to 4 ms.
@@ -207,8 +288,11 @@ struct Caches {
 }
 
 /// All threads' TLBs, and the page tables of the memory that they share.
+///
+/// Which look-ups hit depends on the order of accesses alone, not on their times: all runs of a stream on a
+/// machine share them.
 #[derive(Debug, Clone)]
-pub(crate) struct Translator {
+pub struct Translator {
     tlbs: Vec<Tlb>,
     /// Lines of the tables whose entries map pages.
     leaves: Lines,
@@ -220,14 +304,11 @@ pub(crate) struct Translator {
     taken: u64,
     /// Whether a thread's streams use pages that its first level holds in the run that this one stands for.
     keeps_streams: bool,
-    second_latency: u64,
-    second_level: u64,
-    last_level: u64,
-    counts: Walks,
 }
 
 impl Translator {
-    pub(crate) fn new(profile: &Profile, threads: usize, footprint: Footprint) -> Self {
+    /// Creates empty TLBs and caches for `threads` threads that use the memory of `footprint`.
+    pub fn new(profile: &Profile, threads: usize, footprint: Footprint) -> Self {
         let Footprint { pages, page_size, scale } = footprint;
         let TlbProfile { first_ways, second_ways, .. } = profile.tlb;
         let (first, second) = match page_size {
@@ -241,9 +322,8 @@ impl Translator {
             second: Level::new(entries(second), second_ways, pages),
             directories: Level::new(entries(profile.tlb.directory_entries), DIRECTORY_WAYS, pages),
         };
-        let CoreProfile { l2_size, l2_latency, .. } = profile.core;
+        let CoreProfile { l2_size, .. } = profile.core;
         let lines = |bytes: u64| (bytes as f64 / LINE_BYTES as f64 / scale) as u64;
-        let cycles = |cycles: u32| (f64::from(cycles) * 1e12 / profile.clock.frequency.max(1) as f64) as u64;
         let upper_lines = (pages >> (TABLE_SHIFT + LINE_ENTRIES_SHIFT)) + 1;
         Self {
             tlbs: vec![tlb; threads],
@@ -257,83 +337,48 @@ impl Translator {
             },
             taken: 1,
             keeps_streams: scale > 1.0,
-            second_latency: cycles(profile.tlb.second_latency),
-            second_level: cycles(l2_latency),
-            last_level: profile.costs.cached_touch.0 * 1000,
-            counts: Walks::default(),
         }
     }
 
-    pub(crate) fn counts(&self) -> Walks {
-        self.counts
-    }
-
-    /// Translates an access of a thread. `streams` tells that it continues a stream within its page, and
-    /// `memory` is the latency of the tier that holds the page tables.
+    /// Looks up the page of a thread's next access; `triggers` tells whether it continues a stream within its
+    /// page.
     #[inline(always)]
-    pub(crate) fn translate(&mut self, thread: u16, page: u32, streams: bool, memory: u64) -> Translation {
+    pub fn look_up(&mut self, thread: u16, page: u32, triggers: Triggers) -> Lookup {
         self.taken += 1;
         let tlb = &mut self.tlbs[usize::from(thread)];
-        if tlb.last == page || streams && self.keeps_streams {
-            return Translation::default();
+        if tlb.last == page || self.keeps_streams && triggers != Triggers::default() {
+            return Lookup::FIRST;
         }
         tlb.last = page;
         if tlb.first.as_mut().is_some_and(|first| first.look_up(page)) {
-            return Translation::default();
+            return Lookup::FIRST;
         }
         if tlb.second.look_up(page) {
-            return Translation { latency: few(self.second_latency), ..Translation::default() };
+            return Lookup::SECOND;
         }
         let directory_known = tlb.directories.look_up(page >> TABLE_SHIFT);
-        self.walk(thread, page, directory_known, memory)
+        self.walk(thread, page, directory_known)
     }
 
     #[inline(always)]
-    fn walk(&mut self, thread: u16, page: u32, directory_known: bool, memory: u64) -> Translation {
-        self.counts.walks += 1;
-        let mut latency = self.second_latency;
-        if !directory_known {
+    fn walk(&mut self, thread: u16, page: u32, directory_known: bool) -> Lookup {
+        let directory = if directory_known {
+            Directory::Known
+        } else {
             let line = page as usize >> (TABLE_SHIFT + LINE_ENTRIES_SHIFT);
             let index = usize::from(thread) * self.upper_lines + line;
-            latency += match self.upper.look_up(index, thread, self.taken, &self.caches) {
-                Place::SecondLevel => self.second_level,
-                // The directories of a terabyte take 4 MiB, and every thread's walks use them.
-                Place::LastLevel | Place::Memory => self.last_level,
-            };
-        }
+            Directory::Unknown(self.upper.look_up(index, thread, self.taken, &self.caches))
+        };
         let line = page as usize >> LINE_ENTRIES_SHIFT;
-        let place = self.leaves.look_up(line, thread, self.taken, &self.caches);
-        latency += [self.second_level, self.last_level, memory][place as usize];
-        let from_memory = place == Place::Memory;
-        self.taken += u64::from(from_memory);
-        self.counts.from_memory += u64::from(from_memory);
-        Translation { latency: few(latency), walks: true, from_memory }
+        let leaf = self.leaves.look_up(line, thread, self.taken, &self.caches);
+        self.taken += u64::from(leaf == Place::Memory);
+        Lookup::walk(directory, leaf)
     }
 
     /// Has the processor fetch what a walk of the page will read.
     #[inline]
-    pub(crate) fn prefetch(&self, page: u32) {
+    pub fn prefetch(&self, page: u32) {
         prefetch_index(&self.leaves.0, page as usize >> LINE_ENTRIES_SHIFT);
-    }
-
-    /// Drops a page's translation everywhere, as a shootdown does. With it go the cached directories.
-    pub(crate) fn flush(&mut self, page: u32) {
-        for tlb in &mut self.tlbs {
-            tlb.first.iter_mut().for_each(|first| first.flush(page));
-            tlb.second.flush(page);
-            tlb.directories.flush_all();
-            tlb.last = if tlb.last == page { NO_PAGE } else { tlb.last };
-        }
-    }
-
-    /// Drops all translations.
-    pub(crate) fn flush_all(&mut self) {
-        for tlb in &mut self.tlbs {
-            tlb.first.iter_mut().for_each(Level::flush_all);
-            tlb.second.flush_all();
-            tlb.directories.flush_all();
-            tlb.last = NO_PAGE;
-        }
     }
 }
 
@@ -349,18 +394,16 @@ mod tests {
         #[test]
         fn a_set_holds_the_pages_used_last(
             ways in 1u32..20,
-            uses in prop::collection::vec((0u32..30, 0u32..8), 1..300),
+            uses in prop::collection::vec(0u32..30, 1..300),
         ) {
             let mut level = Level::<8>::new(f64::from(ways), ways, 1000);
-            // The latest first; a page dropped leaves its place empty.
+            // The latest first.
             let mut naive = vec![NO_PAGE; ways as usize];
-            for (page, dropped) in uses {
+            for page in uses {
                 let found = naive.iter().position(|&held| held == page);
                 prop_assert_eq!(level.look_up(page), found.is_some());
                 naive[..=found.unwrap_or(ways as usize - 1)].rotate_right(1);
                 naive[0] = page;
-                level.flush(dropped);
-                naive.iter_mut().filter(|held| **held == dropped).for_each(|held| *held = NO_PAGE);
             }
         }
     }
@@ -497,29 +540,23 @@ mod tests {
         let walks = |scale| {
             let mut translator = Translator::new(&machine(), 1, memory(64, PageSize::Base, scale));
             // Eight streams in turn, 64 lines of each page: the third line on comes as part of a stream.
-            for line in 0..64 {
-                for page in 0..8 {
-                    translator.translate(0, page, line >= 2, 100_000);
-                }
-            }
-            translator.counts().walks
+            let lines = (0..64).flat_map(|line| (0..8).map(move |page| (line, page)));
+            lines
+                .filter(|&(line, page)| {
+                    let triggers = Triggers { stream: u8::from(line >= 2), pair: 0 };
+                    translator.look_up(0, page, triggers).walks()
+                })
+                .count()
         };
         assert_eq!((walks(1.0), walks(1e6)), (8, 16));
     }
 
     #[test]
-    fn a_shootdown_makes_the_next_access_walk() {
-        let mut translator = Translator::new(&machine(), 2, memory(64, PageSize::Base, 1.0));
-        let walks = |translator: &mut Translator, page| {
-            let before = translator.counts().walks;
-            (0..2).for_each(|thread| _ = translator.translate(thread, page, false, 100_000));
-            translator.counts().walks - before
-        };
-        assert_eq!([3, 4, 3, 4].map(|page| walks(&mut translator, page)), [2, 2, 0, 0]);
-        translator.flush(3);
-        assert_eq!([3, 4].map(|page| walks(&mut translator, page)), [2, 0]);
-        translator.flush_all();
-        assert_eq!([3, 4].map(|page| walks(&mut translator, page)), [2, 2]);
+    fn a_shootdown_costs_a_walk_of_lines_that_are_near() {
+        let times = LookupTimes { second_tlb: 1, second_level: 10, last_level: 100 };
+        let Translation { latency, walks, from_memory } =
+            times.translations(1000)[Lookup::SHOT_DOWN.kind()];
+        assert_eq!((latency, walks, from_memory), (1 + 10 + 100, true, false));
     }
 
     #[test]
@@ -541,6 +578,7 @@ mod tests {
                 page: page(),
             });
         }
+        model.settle();
         let mut counters = isotherm_core::Counters::default();
         model.counters(&mut counters);
         assert!(model.walks().from_memory > 80_000);

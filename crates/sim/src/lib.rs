@@ -41,6 +41,7 @@ mod fast_size;
 mod faults;
 mod host;
 mod long;
+mod lookups;
 mod lru;
 mod memory;
 mod pace;

@@ -1,14 +1,16 @@
 //! Executes a stream's accesses in blocks, each on its thread's pipeline and page's tier, and samples them.
 
 use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use isotherm_core::{Bytes, Counters, Nanos, Operation, PageId, PageSize, Sample, Spent, TierId};
-use isotherm_machine::{BLOCK, BlockEnd, Cause, Cores, Footprint, MAX_TIERS, Profile, Tier, Translation};
+use isotherm_machine::{BLOCK, BlockEnd, Cause, Cores, Lookup, MAX_TIERS, Profile, Tier};
 
 use crate::device::Devices;
 use crate::faults::Faults;
 use crate::long::Counted;
+use crate::lookups::{Lookups, ShotDown};
 use crate::page_state::TIER_MASK;
 use crate::page_table::{Locator, traps};
 use crate::sampler::Sampler;
@@ -18,9 +20,9 @@ use crate::summary::Grid;
 use crate::{Charges, Interval};
 
 /// Accesses ahead for which memory is fetched: they take longer than it.
-const AHEAD: usize = 12;
-/// Accesses that are translated before they are executed: what both need stays in the nearest cache.
-const PART: usize = 256;
+const AHEAD: usize = 24;
+/// Accesses ahead for which is fetched what new pages need beside their state, which is there by then.
+const NEW_AHEAD: usize = 12;
 
 /// Cores and tiers that execute a stream, generic over how pages are placed.
 pub(crate) struct Processor<'a, L> {
@@ -44,13 +46,15 @@ pub(crate) struct Processor<'a, L> {
     countdowns: Vec<[u64; MAX_TIERS]>,
     /// Tick of each event's last sample, and its samples in that tick, per thread.
     ticks: Vec<[(u64, u64); MAX_TIERS]>,
-    /// Of the accesses of the current block.
-    translations: Vec<Translation>,
+    lookups: Arc<Lookups>,
+    shot_down: ShotDown,
     fault_cost: u64,
     lock_hold: u64,
     /// Thread that did the last task work.
     task_thread: usize,
     next: usize,
+    /// Rounds before this one.
+    round: u64,
     /// Access from which on the stream is repeated, at the start of an interval.
     again: Option<usize>,
     stop: Option<&'a AtomicBool>,
@@ -60,17 +64,16 @@ pub(crate) struct Processor<'a, L> {
 }
 
 impl<'a, L: Locator> Processor<'a, L> {
-    /// Creates an idle processor before the first access. Intervals are `interval_length` accesses long. The
-    /// stream stands for one whose footprint is `scale` times larger.
+    /// Creates an idle processor before the first access, whose TLB look-ups are known. Intervals are
+    /// `interval_length` accesses long.
     pub(crate) fn new(
         stream: &'a Stream,
         profile: &Profile,
         locator: L,
         interval_length: usize,
         sampler: Sampler,
-        scale: f64,
+        lookups: Arc<Lookups>,
     ) -> Self {
-        let footprint = Footprint { pages: stream.pages.len(), page_size: stream.page_size, scale };
         Self {
             locator,
             sampler,
@@ -83,14 +86,16 @@ impl<'a, L: Locator> Processor<'a, L> {
             grid: Grid::of(stream),
             column: 0,
             stream,
-            cores: Cores::new(profile, stream.threads, footprint),
+            cores: Cores::new(profile, stream.threads),
             countdowns: vec![[u64::MAX; MAX_TIERS]; stream.threads],
             ticks: vec![[(0, 0); MAX_TIERS]; stream.threads],
-            translations: Vec::with_capacity(BLOCK),
+            lookups,
+            shot_down: ShotDown::new(stream.pages.len()),
             fault_cost: profile.costs.fault.0 * 1000,
             lock_hold: profile.costs.lock_hold.0 * 1000,
             task_thread: 0,
             next: 0,
+            round: 0,
             again: None,
             stop: None,
             interval_length: interval_length.max(1),
@@ -111,6 +116,7 @@ impl<'a, L: Locator> Processor<'a, L> {
     /// Begins another round over the stream, with everything else as it is.
     pub(crate) fn rewind(&mut self) {
         self.next = self.again.unwrap_or(0);
+        self.round += 1;
         self.column = self.next / self.grid.accesses_per_column;
         self.locator.rewind();
     }
@@ -179,19 +185,26 @@ impl<'a, L: Locator> Processor<'a, L> {
         let end = (self.next + BLOCK).min(interval_end).min(self.stream.accesses.len());
         self.cores.begin_block();
         let before = self.event_counts();
-        let stream = self.stream;
-        while self.next < end {
-            let part = (self.next + PART).min(end);
-            let accesses = &stream.accesses[self.next..part];
-            let ahead = stream.accesses.get(self.next + AHEAD..).unwrap_or(&[]);
-            self.prepare(accesses, ahead);
-            let translations = std::mem::take(&mut self.translations);
-            for (index, (access, &translation)) in (self.next..).zip(accesses.iter().zip(&translations)) {
-                self.replay(index, access, translation);
+        let (stream, shared) = (self.stream, Arc::clone(&self.lookups));
+        let lookups = if self.round == 0 {
+            &shared.first()[self.next..end]
+        } else {
+            let from = self.again.unwrap_or(0);
+            &shared.later(&stream.accesses[from..], self.stop)[self.next - from..end - from]
+        };
+        let accesses = &stream.accesses[self.next..end];
+        let [ahead, new_ahead] =
+            [AHEAD, NEW_AHEAD].map(|ahead| stream.accesses.get(self.next + ahead..).unwrap_or(&[]));
+        for (offset, (access, &lookup)) in accesses.iter().zip(lookups).enumerate() {
+            if let Some(Access { page, .. }) = ahead.get(offset) {
+                self.locator.prefetch(*page);
             }
-            self.translations = translations;
-            self.next = part;
+            if let Some(Access { page, .. }) = new_ahead.get(offset) {
+                self.locator.prefetch_new(*page);
+            }
+            self.replay(self.next + offset, access, lookup);
         }
+        self.next = end;
         self.end_block(before);
         self.note_columns();
         if end == interval_end || self.ended() {
@@ -212,24 +225,9 @@ impl<'a, L: Locator> Processor<'a, L> {
         self.column = reached;
     }
 
-    /// Translates a block's pages before it is executed, and has what it will need fetched: two short loops
-    /// keep more accesses in the processor's window than a long one.
-    fn prepare(&mut self, accesses: &[Access], ahead: &[Access]) {
-        let (cores, locator) = (&mut self.cores, &self.locator);
-        let translations = accesses.iter().enumerate().map(|(offset, access)| {
-            if let Some(Access { page, .. }) = ahead.get(offset) {
-                cores.prefetch(*page);
-                locator.prefetch(*page);
-            }
-            locator.prefetch_new(access.page);
-            cores.translate(access.thread, access.page, access.triggers())
-        });
-        self.translations.clear();
-        self.translations.extend(translations);
-    }
-
     #[inline]
-    fn replay(&mut self, index: usize, access: &Access, translation: Translation) {
+    fn replay(&mut self, index: usize, access: &Access, lookup: Lookup) {
+        let lookup = self.shot_down.apply(access.page, lookup);
         let state = self.locator.serve(index, access.page);
         let tier = usize::from(state & TIER_MASK);
         self.cores.enter(access.thread);
@@ -237,7 +235,7 @@ impl<'a, L: Locator> Processor<'a, L> {
             self.fault(access, tier);
         }
         let store = access.store != 0;
-        let timing = self.cores.access(access.thread, access.request(), translation, tier);
+        let timing = self.cores.access(access.thread, access.request(), lookup, tier);
         self.locator.stalled(access.page, store, timing.stall);
         if let Some(devices) = &mut self.devices {
             devices.pass(tier, access.page, store);
@@ -290,6 +288,14 @@ impl<'a, L: Locator> Processor<'a, L> {
             tier: TierId(tier as u8),
             operation: if access.store == 0 { Operation::Load } else { Operation::Store },
         });
+    }
+
+    /// Drops pages' translations in every TLB: of all pages if `None`.
+    pub(crate) fn flush(&mut self, pages: Option<&[PageId]>) {
+        match pages {
+            Some(pages) => pages.iter().for_each(|page| self.shot_down.add(page.0)),
+            None => self.shot_down.add_all(),
+        }
     }
 
     fn event_counts(&self) -> [u64; MAX_TIERS] {
@@ -390,10 +396,13 @@ impl<'a, L: Locator> Processor<'a, L> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use isotherm_core::Counters;
     use isotherm_machine::{BLOCK, CostModel, Footprint, Miss, Profile};
 
     use super::Processor;
+    use crate::lookups::Lookups;
     use crate::page_table::Locator;
     use crate::sampler::Sampler;
     use crate::{Access, Stream};
@@ -424,8 +433,9 @@ mod tests {
         let accesses: Vec<Access> = (0..100 * BLOCK as u64).map(access).collect();
         let pages = (0..64).map(|page| (0, page << 12)).collect();
         let stream = Stream { accesses, pages, threads: 2, ..Stream::default() };
-        let mut processor =
-            Processor::new(&stream, &profile, Alternate, usize::MAX, Sampler::new(1, 1, &profile.costs), 1.0);
+        let lookups = Arc::new(Lookups::new(&stream, &profile, 1.0, None));
+        let sampler = Sampler::new(1, 1, &profile.costs);
+        let mut processor = Processor::new(&stream, &profile, Alternate, usize::MAX, sampler, lookups);
         while processor.run_block() {}
         let footprint = Footprint { pages: 64, page_size: stream.page_size, scale: 1.0 };
         let mut model = CostModel::new(&profile, 2, footprint).expect("a valid machine");

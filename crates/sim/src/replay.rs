@@ -1,6 +1,6 @@
 //! One replay of a stream on a machine: shared by comparing policies and sizing.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::sync::atomic::AtomicBool;
 
 use isotherm_core::parameters::{Parameters, Scale};
@@ -13,6 +13,7 @@ use isotherm_policies::Setup;
 use crate::bounds::{Belady, IntervalRanks, NextUses};
 use crate::host::SimHost;
 use crate::long::{Long, Rounds, Scaled};
+use crate::lookups::Lookups;
 use crate::page_table::{Locator, PageTable};
 use crate::processor::Processor;
 use crate::sampler::Sampler;
@@ -34,6 +35,8 @@ pub(crate) struct Replay<'a> {
     pub(crate) long: Option<Long>,
     /// Ends the replay early once it is set.
     pub(crate) stop: Option<&'a AtomicBool>,
+    /// Computed for the first run.
+    pub(crate) lookups: OnceLock<Arc<Lookups>>,
     /// Computed for the first bound that needs them.
     ranks: OnceLock<IntervalRanks>,
     next_uses: OnceLock<NextUses>,
@@ -100,6 +103,7 @@ impl<'a> Replay<'a> {
             interval_length,
             long: None,
             stop: None,
+            lookups: OnceLock::new(),
             ranks,
             next_uses,
         })
@@ -133,6 +137,11 @@ impl<'a> Replay<'a> {
         most.min(self.stream.accesses.len().div_ceil(self.interval_length))
     }
 
+    pub(crate) fn lookups(&self) -> Arc<Lookups> {
+        let new = || Lookups::new(self.stream, self.profile, self.scale.footprint, self.stop);
+        Arc::clone(self.lookups.get_or_init(|| Arc::new(new())))
+    }
+
     pub(crate) fn ranks(&self) -> &IntervalRanks {
         self.ranks.get_or_init(|| IntervalRanks::new(self.stream, self.interval_length, false))
     }
@@ -150,9 +159,9 @@ impl<'a> Replay<'a> {
         // The ring has to hold what a policy leaves in it between two steps.
         let ring = (self.profile.costs.ring_samples as f64 / self.scale.rates(times)) as u64;
         let sampler = Sampler::new(ring.max(MIN_RING), self.seed, &self.profile.costs);
-        let scale = self.scale.footprint;
-        let processor = Processor::new(self.stream, self.profile, locator, interval_length, sampler, scale)
-            .stopping(self.stop);
+        let processor =
+            Processor::new(self.stream, self.profile, locator, interval_length, sampler, self.lookups())
+                .stopping(self.stop);
         match &self.long {
             Some(long) => processor.repeating(long.loading),
             None => processor,

@@ -1,5 +1,6 @@
 //! A stream on a machine, on which [`crate::simulate()`] and the scoreboard run policies one by one.
 
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use isotherm_core::parameters::Parameters;
@@ -10,14 +11,17 @@ use crate::bound_replay::replay_bound;
 use crate::error::SimulateError;
 use crate::experiment::{Experiment, Input};
 use crate::long::{Length, Long, Scaled};
+use crate::lookups::Lookups;
 use crate::replay::{Finished, Replay};
 use crate::result::{LongRun, RunResult};
 
-/// The time of an input with all memory fast: no sample, move or fault has a part in it.
+/// The time of an input with all memory fast, and its TLB look-ups: no sample, move or fault has a part in
+/// them.
 #[derive(Debug, Clone)]
 pub struct AllFast {
     once: (Nanos, Vec<Nanos>),
     long: Option<LongRun>,
+    lookups: Arc<Lookups>,
 }
 
 /// An input on a machine, with the time that it takes with all memory fast.
@@ -60,6 +64,7 @@ impl<'a> Testbed<'a> {
         let Experiment { profile, scale, seed, intervals, .. } = *experiment;
         let mut replay = Replay::new(&input.stream, &input.ranges, profile, scale, seed, intervals)?;
         replay.stop = experiment.stop;
+        replay.lookups = OnceLock::from(known.lookups);
         let testbed = Self { input, experiment, replay, all_fast: known.once, all_fast_long: known.long };
         match length {
             Some(length) => testbed.rounds_of(length),
@@ -69,7 +74,8 @@ impl<'a> Testbed<'a> {
 
     /// Returns what the input takes with all memory fast, for other testbeds.
     pub fn all_fast(&self) -> AllFast {
-        AllFast { once: self.all_fast.clone(), long: self.all_fast_long.clone() }
+        let (once, long) = (self.all_fast.clone(), self.all_fast_long.clone());
+        AllFast { once, long, lookups: self.replay.lookups() }
     }
 
     /// Makes each run one of several rounds.

@@ -41,7 +41,8 @@ fn monitoring_is_left_within_thirty_seconds_after_the_hot_set_moved() {
         timeline[50..].iter().find(|interval| level(interval) < MONITORING).expect("monitoring is left");
     let delay = left.end_ns.0 as f64 - moved;
     assert!(delay <= DETECTION_NS, "noticed after {} s of the paper's time", delay * SCALE / 1e9);
-    assert!(hits(&timeline[50]) < 0.5 * hits(before), "the move was felt");
+    // How much of the interval is lost depends on how soon the next look comes.
+    assert!(hits(&timeline[50]) < 0.7 * hits(before), "the move was felt");
     assert!(hits(&timeline[99]) > 0.97 * hits(before), "{} after {}", hits(&timeline[99]), hits(before));
 }
 

@@ -6,8 +6,8 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use isotherm_core::{Bytes, Counters, PageSize};
-use isotherm_machine::{BLOCK, Cores, Footprint, LINE_BYTES, Profile, Request, Triggers};
+use isotherm_core::{Bytes, Counters};
+use isotherm_machine::{BLOCK, Cores, LINE_BYTES, Lookup, Profile, Request, Triggers};
 
 /// Threads beside the chase: with 32 misses each in flight they saturate every memory here.
 pub const GENERATORS: u16 = 100;
@@ -42,8 +42,6 @@ const CHASE: Request = Request {
     store: false,
 };
 const NOT_PREFETCHED: Triggers = Triggers { stream: 0, pair: 0 };
-/// One huge page, in every TLB after its first access.
-const MEMORY: Footprint = Footprint { pages: 1, page_size: PageSize::Huge, scale: 1.0 };
 
 impl Bench {
     /// Creates a machine of many wide cores and one tier, with `settings` of its profile.
@@ -62,7 +60,7 @@ impl Bench {
         for (path, value) in cores.iter().chain(settings) {
             profile.set(path, value).expect("a valid number");
         }
-        let mut cores = Cores::new(&profile, usize::from(GENERATORS) + 1, MEMORY);
+        let mut cores = Cores::new(&profile, usize::from(GENERATORS) + 1);
         cores.begin_block();
         let ready = (0..=GENERATORS).map(|thread| Reverse((0, thread))).collect();
         let stores = (0..GENERATORS).map(|thread| f64::from(thread) / f64::from(GENERATORS)).collect();
@@ -100,8 +98,7 @@ impl Bench {
     }
 
     fn access(&mut self, thread: u16, request: Request) {
-        let translation = self.cores.translate(thread, 0, request.triggers);
-        self.cores.access(thread, request, translation, 0);
+        self.cores.access(thread, request, Lookup::default(), 0);
     }
 
     /// Executes the earliest thread up to its next miss.

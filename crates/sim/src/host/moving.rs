@@ -112,11 +112,7 @@ impl SimHost<'_> {
     }
 
     pub(super) fn shoot_down_now(&mut self, pages: &[PageId], cause: Cause) {
-        if pages.len() > FULL_FLUSH_ABOVE {
-            self.processor.cores.flush_all();
-        } else {
-            pages.iter().for_each(|page| self.processor.cores.flush(page.0));
-        }
+        self.processor.flush(Some(pages).filter(|pages| pages.len() <= FULL_FLUSH_ABOVE));
         self.processor.interrupt(self.costs.shootdown.0 * 1000, cause);
     }
 
