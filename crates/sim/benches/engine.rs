@@ -3,8 +3,8 @@
 //!
 //! The rows are the first misses of workloads at a small size: `cachelib-cdn`, whose objects are read in
 //! bursts, and `gups`, whose every access is to another page. `zipf` is the replacement algorithms' stream:
-//! 20 million loads of a million pages, Zipf 0.99. The time of a run is its `wall_s`, without the bounds,
-//! which all policies of a simulation share.
+//! 20 million loads of a million pages, Zipf 0.99. The time of a run is its `wall_s`, without the bounds and
+//! without TLB look-ups, which all policies of a simulation share; `look-ups` is the time of the latter.
 
 #![allow(missing_docs, reason = "criterion's macros")]
 
@@ -15,7 +15,7 @@ use std::time::Duration;
 use criterion::{Criterion, SamplingMode, Throughput, criterion_group, criterion_main};
 use isotherm_core::PageSize;
 use isotherm_core::parameters::Scale;
-use isotherm_machine::Profile;
+use isotherm_machine::{Footprint, Profile, Translator, Triggers};
 use isotherm_sim::{Access, Experiment, FastSize, INTERVALS, Input, Stream, StreamBuilder, simulate};
 use isotherm_trace::Rows;
 use isotherm_trackers::testing;
@@ -76,6 +76,18 @@ fn input(name: &str, stream: Stream) -> Input {
     }
 }
 
+/// Looks up every page of the input once.
+fn look_up(input: &Input, profile: &Profile) -> usize {
+    let stream = &input.stream;
+    let footprint = Footprint { pages: stream.pages.len(), page_size: stream.page_size, scale: 1.0 };
+    let mut translator = Translator::new(profile, stream.threads, footprint);
+    let walks = |access: &&Access| {
+        let triggers = Triggers { stream: access.trigger, pair: access.pair };
+        translator.look_up(access.thread, access.page, triggers).walks()
+    };
+    stream.accesses.iter().filter(walks).count()
+}
+
 /// Returns the time of `runs` runs of a policy at 1:8, one after another.
 fn replay(input: &Input, profile: &Profile, policy: &str, runs: u64) -> Duration {
     let policy = isotherm_policies::find(policy).expect("a known policy");
@@ -104,6 +116,7 @@ fn engine(criterion: &mut Criterion) {
         group.throughput(Throughput::Elements(chunks.iter().map(|rows| rows.len() as u64).sum()));
         group.bench_function("stream", |bencher| bencher.iter(|| stream(&chunks)));
         let input = input(name, stream(&chunks));
+        group.bench_function("look-ups", |bencher| bencher.iter(|| look_up(&input, &profile)));
         group.bench_function("freqtier", |bencher| {
             bencher.iter_custom(|runs| replay(&input, &profile, "freqtier", runs));
         });
@@ -113,6 +126,7 @@ fn engine(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("zipf");
     group.sampling_mode(SamplingMode::Flat).sample_size(10).warm_up_time(Duration::from_millis(1));
     group.throughput(Throughput::Elements(input.stream.accesses.len() as u64));
+    group.bench_function("look-ups", |bencher| bencher.iter(|| look_up(&input, &profile)));
     for policy in ["first-touch", "freqtier", "hybridtier", "memtis"] {
         group.bench_function(policy, |bencher| {
             bencher.iter_custom(|runs| replay(&input, &profile, policy, runs));
