@@ -18,8 +18,8 @@ impl Weights {
     pub const OF_HOST: Self = Self([0; MAX_TIERS]);
 
     /// Returns the smallest weights that divide pages as the bandwidths are divided: small ones spread
-    /// neighbouring pages over all tiers. A tier gets at least 1, also one of unknown bandwidth (0); where none
-    /// is known, all get 1.
+    /// neighbouring pages over all tiers. A tier gets at least 1, also one of unknown bandwidth (0); where
+    /// none is known, all get 1.
     ///
     /// Linux' automatic mode takes 32 times each share, cut off, which is up to 3 % of all pages beside it.
     pub fn of_bandwidths(bandwidths: &[u64]) -> Self {

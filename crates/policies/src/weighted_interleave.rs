@@ -1,16 +1,16 @@
 //! Weighted interleaving: new pages go to all tiers in turn, so that a program has the bandwidth of all.
 //!
 //! # Source
-//! Linux 6.9, `MPOL_WEIGHTED_INTERLEAVE` (Documentation/admin-guide/mm/numa_memory_policy.rst): the tiers with
-//! room take turns, each for as many pages as its weight. Since 6.16 the kernel derives the weights from the
-//! bandwidths that firmware reports (`weighted_interleave/auto`). Nothing is sampled and nothing moves.
+//! Linux 6.9, `MPOL_WEIGHTED_INTERLEAVE` (Documentation/admin-guide/mm/numa_memory_policy.rst): the tiers
+//! with room take turns, each for as many pages as its weight. Since 6.16 the kernel derives the weights from
+//! the bandwidths that firmware reports (`weighted_interleave/auto`). Nothing is sampled and nothing moves.
 //!
 //! # Deviations
 //! Weights are of tiers, not of nodes. Those from bandwidths are closer to the bandwidths than the kernel's
 //! ([`Weights::of_bandwidths`]); `best_shares` in `core` has the mathematics. The simulator takes the read
 //! bandwidth of the profile: all accesses read a line, and what a profile calls its write bandwidth is what
-//! is written beside reads, not what firmware reports. Pages of all kinds take part; in the kernel, pages that
-//! the process did not ask for itself, such as files that it shares, follow their own rules.
+//! is written beside reads, not what firmware reports. Pages of all kinds take part; in the kernel, pages
+//! that the process did not ask for itself, such as files that it shares, follow their own rules.
 
 use crate::prelude::*;
 
@@ -23,8 +23,8 @@ const SOURCE: &str = "Linux 6.16: from bandwidths; a weight is at most 255";
 
 parameters! {
     pub(crate) struct Settings {
-        /// Pages that the fastest tier gets in turn. If all four are 0, weights follow from bandwidths; else a
-        /// tier of weight 0 gets what no other has room for.
+        /// Pages that the fastest tier gets in turn. If all four are 0, weights follow from bandwidths; else
+        /// a tier of weight 0 gets what no other has room for.
         tier_0: u8 = WEIGHT.unit("pages").source(SOURCE),
         /// The same of the second tier.
         tier_1: u8 = WEIGHT.unit("pages").source(SOURCE),
