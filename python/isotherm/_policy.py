@@ -30,7 +30,8 @@ class Policy:
     Attributes:
         name: the policy's name in results and on command lines; by default the class's, in kebab case.
         sampling: the samples that it asks for (`isotherm.Sampling`).
-        allocation: the place of new pages, "fast-first" (Linux' default) or "slow-first".
+        allocation: the place of new pages, "fast-first" (Linux' default), "slow-first", or
+            "weighted": over all tiers in turn, in the ratio of their bandwidths.
         metadata_bytes: bytes that its data structures occupy; it may change from step to step.
     """
 

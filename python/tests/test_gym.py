@@ -126,7 +126,7 @@ def test_wrong_input_is_refused(trace):
         ({"trace": "/no/such.trace"}, "/no/such.trace: cannot open"),
         ({"trace": trace, "fast": "9:0:1"}, "'9:0:1' is not a size"),
         ({"trace": trace, "max_accesses": 100, "sampling": SAMPLING}, "ended before a batch of samples"),
-        ({"trace": trace, "allocation": "middle"}, "expected 'fast-first' or 'slow-first'"),
+        ({"trace": trace, "allocation": "middle"}, "expected 'fast-first', 'slow-first' or 'weighted'"),
     ]:
         with pytest.raises(ValueError, match=problem) as caught:
             TieringEnv(**options).reset(seed=1)

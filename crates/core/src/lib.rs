@@ -38,6 +38,7 @@ mod device;
 mod engine;
 mod histogram;
 mod host;
+mod interleave;
 #[cfg(feature = "host")]
 pub mod live_result;
 #[cfg(feature = "host")]
@@ -59,6 +60,7 @@ pub use device::{DeviceReading, DeviceReport, DeviceRequest, DeviceTraffic};
 pub use engine::{EngineError, EngineStatistics, run};
 pub use histogram::{Bin, Histogram};
 pub use host::{Host, View};
+pub use interleave::{Placing, Weights, best_shares};
 pub use plan::{Copying, Move, MoveStatus, Outcome, Plan, Reclaim, Work};
 pub use policy::{Allocation, Gauge, MigrationContext, Policy, Record, Setup};
 pub use signals::{Sampling, SamplingRate, SamplingScope, Signal, Signals};

@@ -1,16 +1,17 @@
 //! The interface of a tiering policy.
 
-use crate::{Bytes, Nanos, Outcome, PageSize, Pages, Plan, SampleBatch, Sampling, Signals, View};
+use crate::{Bytes, Nanos, Outcome, PageSize, Pages, Plan, SampleBatch, Sampling, Signals, View, Weights};
 
 /// The place for new pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[repr(u8)]
 pub enum Allocation {
     /// The fastest tier with room above its watermark: Linux' default.
     #[default]
     FastFirst,
     /// The slowest tier with room.
     SlowFirst,
+    /// The tiers with room in turn, each for as many pages as its weight: Linux' weighted interleaving.
+    Weighted(Weights),
 }
 
 /// The content of a sample's record, which decides whether the processor can write it without the kernel. At

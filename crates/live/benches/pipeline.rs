@@ -193,7 +193,9 @@ impl Processes for Tree {
 fn host(world: &Arc<World>, rings: &Arc<Vec<Vec<u8>>>) -> LiveHost {
     let options = Options {
         page_size: PageSize::Base,
-        tiers: [100, 300].map(|latency| Tier { size: Bytes(1 << 40), latency: Nanos(latency) }).to_vec(),
+        tiers: [100, 300]
+            .map(|latency| Tier { size: Bytes(1 << 40), latency: Nanos(latency), bandwidth: 0 })
+            .to_vec(),
         fast: FastLimit::Share(0.25),
         shadow: true,
         share: None,

@@ -153,7 +153,9 @@ fn run<T: Send + 'static>(
     let ended = Arc::new(AtomicBool::new(false));
     let options = Options {
         page_size: PageSize::Base,
-        tiers: [100, 300].map(|latency| Tier { size: Bytes(1 << 30), latency: Nanos(latency) }).to_vec(),
+        tiers: [100, 300]
+            .map(|latency| Tier { size: Bytes(1 << 30), latency: Nanos(latency), bandwidth: 0 })
+            .to_vec(),
         fast: FastLimit::Share(0.5),
         shadow: true,
         share: None,

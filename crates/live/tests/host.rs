@@ -166,7 +166,9 @@ impl Processes for Tree {
 fn options(fast: FastLimit, shadow: bool) -> Options {
     Options {
         page_size: PageSize::Base,
-        tiers: [100, 300].map(|latency| Tier { size: Bytes(1 << 30), latency: Nanos(latency) }).to_vec(),
+        tiers: [100, 300]
+            .map(|latency| Tier { size: Bytes(1 << 30), latency: Nanos(latency), bandwidth: 0 })
+            .to_vec(),
         fast,
         shadow,
         share: None,

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use isotherm_core::parameters::Parameters;
 use isotherm_core::{
     Allocation, Bytes, Gauge, MigrationContext, Nanos, Outcome, Plan, Policy, Record, SampleBatch, Sampling,
-    Setup, Signals, View,
+    Setup, Signals, View, Weights,
 };
 use isotherm_policy::abi::{self, Bin, Reading, Settled, Slice, Table, Text, encode};
 
@@ -70,7 +70,8 @@ impl Remote {
         let instance = Instance { table, pointer: built.instance };
         let unknown =
             || format!("it needs signals of which this isotherm does not know all: {:#b}", built.signals);
-        let allocations = [Allocation::FastFirst, Allocation::SlowFirst];
+        let weighted = Allocation::Weighted(Weights(built.weights));
+        let allocations = [Allocation::FastFirst, Allocation::SlowFirst, weighted];
         let contexts = [MigrationContext::Shared, MigrationContext::Dedicated, MigrationContext::Faulting];
         Ok(Self {
             instance,

@@ -178,6 +178,18 @@ policies! {
             )
             .calibrated("k")
             .proved_on(Hosts::LIVE);
+    mod weighted_interleave:
+        entry!(
+            "weighted-interleave",
+            "Weighted interleaving",
+            weighted_interleave::WeightedInterleave,
+            weighted_interleave::Settings
+        )
+        .paper("Linux 6.9, weighted interleave; weights from bandwidths as since 6.16")
+        .help(
+            "Spreads new pages over all tiers in the ratio of their bandwidths, for programs that one tier's \
+                 bandwidth limits; nothing moves.",
+        );
 }
 
 mod prelude {

@@ -17,12 +17,12 @@ use std::ffi::c_void;
 
 use isotherm_core::parameters::{Kind, Value};
 use isotherm_core::{
-    Bytes, DeviceTraffic, HintFault, Move, MoveStatus, Nanos, PageId, PageSize, Pages, Reclaim, Sample,
-    Setup, Spent, TierCounters, TierId, Work,
+    Allocation, Bytes, DeviceTraffic, HintFault, MAX_TIERS, Move, MoveStatus, Nanos, PageId, PageSize, Pages,
+    Reclaim, Sample, Setup, Spent, TierCounters, TierId, Weights, Work,
 };
 
 /// The version of everything in this module. A change of any structure needs another one.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// The symbol of a library's version of this interface: a `u32`.
 pub const VERSION_SYMBOL: &str = "isotherm_policy_abi";
@@ -199,10 +199,21 @@ pub struct Built {
     pub signals: u32,
     /// The index of its [`isotherm_core::Record`].
     pub record: u8,
-    /// The index of its [`isotherm_core::Allocation`].
+    /// The place for new pages ([`encode_allocation`]).
     pub allocation: u8,
     /// The index of its [`isotherm_core::MigrationContext`].
     pub migration_context: u8,
+    /// The weights of the place for new pages, if it has any.
+    pub weights: [u8; MAX_TIERS],
+}
+
+/// Returns the place for new pages as it passes: the index of the variant, and its weights.
+pub fn encode_allocation(allocation: Allocation) -> (u8, [u8; MAX_TIERS]) {
+    match allocation {
+        Allocation::FastFirst => (0, [0; MAX_TIERS]),
+        Allocation::SlowFirst => (1, [0; MAX_TIERS]),
+        Allocation::Weighted(Weights(weights)) => (2, weights),
+    }
 }
 
 /// A request for samples: see [`isotherm_core::Sampling`].
@@ -377,6 +388,8 @@ pub const END: u64 = u64::MAX;
 pub struct Tier {
     /// The latency of a load while it is idle.
     pub latency: Nanos,
+    /// Bytes a second that it can deliver; 0 if unknown.
+    pub bandwidth: u64,
     /// Its size.
     pub capacity: Pages,
     /// Its free pages.
@@ -404,7 +417,7 @@ mod tests {
     /// Libraries were compiled with these sizes and places of last fields.
     #[test]
     fn the_layout_of_a_version_does_not_change() {
-        assert_eq!(VERSION, 1, "a new version: enter its layout below");
+        assert_eq!(VERSION, 2, "a new version: enter its layout below");
         let sizes = [
             size_of::<Setup>(),
             size_of::<Sample>(),
@@ -431,7 +444,7 @@ mod tests {
             size_of::<Found>(),
         ];
         let expected =
-            [40, 32, 32, 72, 40, 24, 8, 16, 24, 1, 1, 136, 120, 56, 40, 120, 80, 136, 48, 24, 64, 24, 8];
+            [40, 32, 32, 72, 40, 24, 8, 16, 24, 1, 1, 136, 120, 72, 40, 120, 80, 136, 48, 24, 64, 32, 8];
         assert_eq!(sizes, expected, "raise VERSION with a change of the layout");
         let places = [
             offset_of!(Setup, seed),

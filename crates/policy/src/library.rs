@@ -129,12 +129,14 @@ unsafe extern "C" fn build<E: Exported>(
         let parameters = decoded.collect::<Option<Vec<_>>>().filter(|_| values.len() == E::SPECS.len());
         let parameters = parameters.and_then(|values| Parameters::with_values(E::NAME, E::SPECS, values));
         let policy = E::build(&parameters.ok_or("the values fit other parameters")?, setup)?;
+        let (allocation, weights) = abi::encode_allocation(policy.allocation());
         let description = abi::Built {
             sampling: request(policy.sampling()),
             signals: policy.signals().bits(),
             record: policy.record() as u8,
-            allocation: policy.allocation() as u8,
+            allocation,
             migration_context: policy.migration_context() as u8,
+            weights,
             instance: Box::into_raw(Box::new(Instance {
                 policy,
                 batch: SampleBatch::default(),

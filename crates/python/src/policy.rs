@@ -8,7 +8,7 @@ use std::thread::{self, ThreadId};
 use isotherm_core::parameters::Parameters;
 use isotherm_core::{
     Allocation, Bytes, Move, Nanos, Operation, Outcome, PageId, Plan, Policy, SampleBatch, Signal, Signals,
-    TierId, Work,
+    TierId, Weights, Work,
 };
 use isotherm_policies::{BuildError, Entry, Hosts, Library};
 use numpy::{AllowTypeChange, PyArray1, PyArrayLike1};
@@ -293,8 +293,9 @@ impl PythonPolicy {
             {
                 None | Some("fast-first") => Allocation::FastFirst,
                 Some("slow-first") => Allocation::SlowFirst,
+                Some("weighted") => Allocation::Weighted(Weights::OF_HOST),
                 Some(other) => {
-                    let expected = "expected 'fast-first' or 'slow-first'";
+                    let expected = "expected 'fast-first', 'slow-first' or 'weighted'";
                     return Err(PyValueError::new_err(format!("allocation '{other}': {expected}")));
                 }
             };

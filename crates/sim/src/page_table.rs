@@ -4,7 +4,7 @@ use crate::lru::{List, Lru, Pass};
 use crate::page_state::{ACCESSED, ARMED, KEPT, REFERENCED, SHADOWED, TIER_MASK, UNMAPPED, USED};
 use crate::page_walk::EntriesRead;
 use crate::summary::FastRows;
-use isotherm_core::{Allocation, MoveStatus, PageId, Pages, TierId};
+use isotherm_core::{Allocation, MoveStatus, PageId, Pages, Placing, TierId};
 use prefetch_index::prefetch_index;
 
 /// Returns whether an access faults in the state that [`Locator::serve`] returned.
@@ -56,7 +56,7 @@ pub(crate) struct PageTable {
     /// Pages of each tier that only the kernel may allocate.
     reserve: Vec<u64>,
     reserve_share: f64,
-    allocation: Allocation,
+    placing: Placing,
     reclaim: Reclaim,
     fast_rows: FastRows,
 }
@@ -85,7 +85,7 @@ impl PageTable {
             reserve: capacity.iter().enumerate().map(share).collect(),
             reserve_share: reserve,
             capacity,
-            allocation,
+            placing: Placing::new(allocation),
             reclaim: Reclaim::Clock { hand: 0 },
             fast_rows: FastRows::new(pages),
         }
@@ -154,13 +154,10 @@ impl PageTable {
     /// Maps a new page in the first tier, in the allocation policy's order, with room above its reserve.
     #[cold]
     fn allocate(&mut self, page: usize) -> u8 {
-        let last = self.tiers() - 1;
-        let has_room = |tier: &usize| self.used[*tier] + self.reserve[*tier] < self.capacity[*tier];
-        let found = match self.allocation {
-            Allocation::FastFirst => (0..=last).find(has_room),
-            Allocation::SlowFirst => (0..=last).rev().find(has_room),
-        };
-        let tier = found.unwrap_or(last);
+        let tiers = self.tiers();
+        let (used, reserve, capacity) = (&self.used, &self.reserve, &self.capacity);
+        let has_room = |&tier: &usize| used[tier] + reserve[tier] < capacity[tier];
+        let tier = self.placing.next(tiers, has_room).unwrap_or(tiers - 1);
         self.occupy(tier);
         if tier == TierId::FAST.index() {
             self.fast_rows.enter(page);

@@ -212,7 +212,8 @@ impl<'a> Replay<'a> {
     /// first tier.
     pub(crate) fn host(&self, fast: Pages, policy: &dyn Policy, scaled: &Scaled) -> SimHost<'a> {
         let reserve = self.profile.costs.reserve;
-        let allocation = policy.allocation();
+        let bandwidths: Vec<u64> = self.profile.tiers.iter().map(|tier| tier.read_bandwidth).collect();
+        let allocation = policy.allocation().with_bandwidths(&bandwidths);
         let page_size = self.stream.page_size;
         let mut table = PageTable::new(self.stream.pages.len(), self.capacities(fast), reserve, allocation);
         if self.profile.costs.reclaim_lists == Some(2) {

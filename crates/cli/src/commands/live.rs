@@ -145,6 +145,7 @@ fn config(args: &LiveArgs) -> Result<SessionConfig, Failure> {
             fast: args.fast,
             shadow: args.shadow,
             latencies: profile.tiers.iter().map(|tier| tier.latency).collect(),
+            bandwidths: profile.tiers.iter().map(|tier| tier.read_bandwidth).collect(),
         },
         source: args.source.clone(),
         overhead: args.overhead,

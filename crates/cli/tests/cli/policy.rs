@@ -169,7 +169,7 @@ fn a_file_that_is_no_policy_of_this_version_is_refused_before_any_of_its_code_ru
                     "{code}unsigned isotherm_policy_abi = 999;\nvoid *isotherm_policy(void) {{ return 0; }}"
                 ),
             ),
-            "built for version 999 of the policies' interface; this isotherm has version 1",
+            "built for version 999 of the policies' interface; this isotherm has version 2",
         ),
         (
             compiled(&folder, "half.so", &format!("{code}unsigned isotherm_policy_abi = 1;")),

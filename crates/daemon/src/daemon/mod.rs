@@ -135,7 +135,12 @@ impl Daemon {
             line: None,
             reason: format!("machine: {reason}"),
         })?;
-        let tiers = TierRequest { nodes: config.tiers.clone(), fast: None, shadow: config.shadow, latencies };
+        let tiers = TierRequest {
+            nodes: config.tiers.clone(),
+            shadow: config.shadow,
+            latencies,
+            ..TierRequest::default()
+        };
         let plan = TierPlan::read(Path::new("/"), &tiers)?;
         let control = Control::open(&paths.socket)?;
         let state_directory = std::env::var_os("STATE_DIRECTORY");

@@ -5,7 +5,7 @@
 //! | `mmap` | `mmap`, `munmap`, `mprotect`: owners of anonymous, guarded, bound and shared memory |
 //! | `memory_file` | `memfd_create`, `ftruncate`, `fstat`, seals |
 //! | `plain` | Which types memory of the kernel's making may hold |
-//! | `pages` | `move_pages`, `mbind`, `madvise`, `sysconf` |
+//! | `pages` | `move_pages`, `mbind`, `set_mempolicy`, `madvise`, `sysconf` |
 //! | `pagemap` | Entries of pagemap, `PAGEMAP_SCAN`, `PROCMAP_QUERY` |
 //! | `perf` | `perf_event_open`, its ioctls, rings and AUX areas |
 //! | `userfaultfd` | `userfaultfd`, its ioctls and messages |

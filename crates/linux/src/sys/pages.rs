@@ -1,4 +1,4 @@
-//! Calls on pages: `move_pages(2)`, `mbind(2)` and `madvise(2)`.
+//! Calls on pages: `move_pages(2)`, `mbind(2)`, `set_mempolicy(2)` and `madvise(2)`.
 
 use std::io;
 
@@ -14,8 +14,9 @@ pub(super) const HUGE: usize = 2 << 20;
 /// `MPOL_MF_MOVE` and `MPOL_MF_MOVE_ALL` of include/uapi/linux/mempolicy.h.
 const MOVE: libc::c_int = 1 << 1;
 const MOVE_ALL: libc::c_int = 1 << 2;
-/// `MPOL_BIND` of include/uapi/linux/mempolicy.h.
+/// `MPOL_BIND` and `MPOL_WEIGHTED_INTERLEAVE` of include/uapi/linux/mempolicy.h.
 const BIND: libc::c_int = 2;
+const WEIGHTED_INTERLEAVE: libc::c_int = 6;
 /// Bits of one word of a node mask.
 const BITS: usize = 64;
 
@@ -58,16 +59,31 @@ pub(crate) fn move_pages(
 /// Binds pages of the range that are not present yet to `nodes`. Errors: `EINVAL` for a node that does not
 /// exist or has no memory, `EFAULT` where nothing is mapped, `ENOSYS` without NUMA.
 pub(super) fn bind(range: Range64, nodes: &[u32]) -> io::Result<()> {
+    let (mask, bits) = mask(nodes);
+    // SAFETY: changes where pages come from, never their contents. The kernel reads no more than the mask.
+    let failed =
+        unsafe { libc::syscall(libc::SYS_mbind, range.start, range.length(), BIND, mask.as_ptr(), bits, 0) };
+    if failed == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Has this thread, and what it starts from now on, take new pages from `nodes` in turn by the kernel's
+/// weights. Errors: `EINVAL` before Linux 6.9 or for a node that does not exist or has no memory, `ENOSYS`
+/// without NUMA.
+pub(crate) fn interleave(nodes: &[u32]) -> io::Result<()> {
+    let (mask, bits) = mask(nodes);
+    // SAFETY: changes where pages come from, never their contents. The kernel reads no more than the mask.
+    let failed = unsafe { libc::syscall(libc::SYS_set_mempolicy, WEIGHTED_INTERLEAVE, mask.as_ptr(), bits) };
+    if failed == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Returns a mask of nodes and the number of bits to tell the kernel, which reads one less (`get_nodes` in
+/// mm/mempolicy.c).
+fn mask(nodes: &[u32]) -> (Vec<u64>, usize) {
     let largest = nodes.iter().copied().max().unwrap_or(0) as usize;
     let mut mask = vec![0_u64; largest / BITS + 1];
     nodes.iter().for_each(|&node| mask[node as usize / BITS] |= 1 << (node as usize % BITS));
-    // SAFETY: changes where pages come from, never their contents. The kernel reads as many bits of the mask
-    // as it has, the last one excluded (`get_nodes` in mm/mempolicy.c takes one less than it is told).
-    let failed = unsafe {
-        let bits = mask.len() * BITS + 1;
-        libc::syscall(libc::SYS_mbind, range.start, range.length(), BIND, mask.as_ptr(), bits, 0)
-    };
-    if failed == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    let bits = mask.len() * BITS + 1;
+    (mask, bits)
 }
 
 /// Calls `madvise(2)`. Does not allocate.

@@ -54,6 +54,8 @@ pub struct Tier {
     pub size: Bytes,
     /// Idle latency from the firmware or a machine profile.
     pub latency: Nanos,
+    /// Bytes a second, from the firmware or, of a shadow tier, a machine profile; 0 if unknown.
+    pub bandwidth: u64,
 }
 
 #[derive(Debug, Clone)]

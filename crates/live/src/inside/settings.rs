@@ -110,6 +110,7 @@ impl Settings {
             latencies: variables
                 .value("ISOTHERM_LATENCIES", "latencies such as 74ns,124ns", latencies)?
                 .unwrap_or_else(|| DEFAULT_LATENCIES.to_vec()),
+            bandwidths: Vec::new(),
         };
         let session = SessionConfig {
             tiers,

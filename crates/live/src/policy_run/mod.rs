@@ -9,7 +9,8 @@ use isotherm_core::live_result::{LiveResult, Summary};
 use isotherm_core::manifest::Manifest;
 use isotherm_core::parameters::{Parameters, REFERENCE_FOOTPRINT, REFERENCE_THREADS, Scale};
 use isotherm_core::{
-    Bytes, EngineError, EngineStatistics, Host, Pages, Policy, Sampling, SamplingRate, Signals, View,
+    Allocation, Bytes, EngineError, EngineStatistics, Host, Pages, Policy, Sampling, SamplingRate, Signals,
+    View,
 };
 use isotherm_policies::{BuildError, Entry, Kind, Setup};
 
@@ -94,9 +95,22 @@ impl PolicyRun {
     /// # Errors
     /// If the entry is a bound, or the policy cannot be built.
     pub fn needs(&self) -> Result<Signals, RunError> {
+        Ok(self.probe()?.signals())
+    }
+
+    /// Returns the place that the policy has for new pages.
+    ///
+    /// # Errors
+    /// As [`Self::needs`].
+    pub fn allocation(&self) -> Result<Allocation, RunError> {
+        Ok(self.probe()?.allocation())
+    }
+
+    /// Builds the policy to ask for what does not depend on the run.
+    fn probe(&self) -> Result<Box<dyn Policy>, RunError> {
         let setup =
             Setup { pages: 0, fast: Pages(1), page_size: Default::default(), tiers: 2, seed: self.seed };
-        Ok(self.build(&setup, Scale::NONE)?.signals())
+        self.build(&setup, Scale::NONE)
     }
 
     /// Runs the policy on the host until the programs end. Clients of the control socket may change

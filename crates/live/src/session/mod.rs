@@ -13,6 +13,7 @@ mod choice;
 mod config;
 mod environment;
 mod error;
+mod interleaving;
 mod kernel_spaces;
 mod manifest;
 mod members;
@@ -46,6 +47,7 @@ pub use members::Members;
 pub use target::Target;
 pub use tiers::{TierPlan, TierPlanError, TierRequest};
 
+use interleaving::Interleaving;
 use kernel_spaces::{KernelSpaces, TierReclaim};
 use processes::ExitCell;
 use sources::Sources;
@@ -64,6 +66,7 @@ pub struct Session {
     plan: TierPlan,
     sources: Sources,
     manifest: Manifest,
+    interleaving: Option<Interleaving>,
     control: Option<Control>,
     /// Held from the start for a process that already runs.
     lock: Option<EngineLock>,
@@ -80,7 +83,7 @@ impl Session {
         let needs = config.policy.needs()?;
         let signals = target.receives_signals().then(Signals::receive).transpose()?;
         let lock = target.pid().map(|pid| EngineLock::take(&ProcRoot::default(), pid)).transpose()?;
-        let plan = TierPlan::read(Path::new("/"), &config.tiers)?;
+        let mut plan = TierPlan::read(Path::new("/"), &config.tiers)?;
         if config.model_counters && !plan.shadow {
             return Err(SessionError::ModelledMoves);
         }
@@ -91,7 +94,11 @@ impl Session {
         target.hide_own_memory();
         let sources = Sources::open(&config, &target, needs, &plan)?;
         let manifest = manifest::read(Path::new("/"), &config, plan.free);
-        Ok(Self { config, target, plan, sources, manifest, control, lock, signals })
+        let allocation = config.policy.allocation()?;
+        let mut notes = Vec::new();
+        let interleaving = Interleaving::begin(Path::new("/"), allocation, &plan, &target, &mut notes)?;
+        plan.notes.append(&mut notes);
+        Ok(Self { config, target, plan, sources, manifest, interleaving, control, lock, signals })
     }
 
     /// Returns what the user should know before the program starts.
@@ -104,12 +111,13 @@ impl Session {
     /// # Errors
     /// If the program cannot be launched or followed, or a signal has asked for the end.
     pub fn start(self) -> Result<RunningSession, SessionError> {
-        let Self { config, target, plan, sources, manifest, control, lock, mut signals } = self;
+        let Self { config, target, plan, sources, manifest, interleaving, control, lock, mut signals } = self;
         if let Some(received) = signals.as_mut().and_then(Signals::take) {
             return Err(SessionError::Interrupted(received.signal));
         }
         let mut environment = sources.environment;
-        let started = target.start(&mut environment, lock, signals)?;
+        let interleaved = interleaving.as_ref().map_or(&[][..], |interleaving| &interleaving.nodes);
+        let started = target.start(&mut environment, interleaved, lock, signals)?;
         let mut policy = config.policy;
         policy.fastest = sources.fastest;
         // The choice of sources has already reported missing reclaim.
@@ -141,6 +149,7 @@ impl Session {
             control,
             program,
             exit,
+            _interleaving: interleaving,
             _environment: environment,
             _lock: started.lock,
         })
@@ -156,6 +165,7 @@ pub struct RunningSession {
     program: Vec<String>,
     /// How the program ended, if the session launched it.
     exit: Option<ExitCell>,
+    _interleaving: Option<Interleaving>,
     _environment: Environment,
     _lock: Option<EngineLock>,
 }

@@ -7,7 +7,8 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use isotherm_linux::hint_faults;
-use isotherm_linux::process::launch::Launch;
+use isotherm_linux::memory::interleave::interleave_thread;
+use isotherm_linux::process::launch::{Launch, LaunchError};
 use isotherm_linux::process::lock::EngineLock;
 use isotherm_linux::process::signals::Signals;
 use isotherm_linux::process::tree::Tree;
@@ -104,13 +105,14 @@ impl Target {
     }
 
     /// Launches or follows the program; `lock` is a running process's, `signals` are those of an engine
-    /// outside.
+    /// outside. A launched program takes new pages from the `interleaved` nodes in turn, if there are any.
     ///
     /// # Errors
     /// If the program cannot be launched or followed.
     pub(super) fn start(
         self,
         environment: &mut Environment,
+        interleaved: &[u32],
         lock: Option<EngineLock>,
         signals: Option<Signals>,
     ) -> Result<Started, SessionError> {
@@ -123,7 +125,10 @@ impl Target {
                 if let Some(library) = library {
                     environment.preload(&library)?;
                 }
-                let launch = Launch::start(received()?, &program, &arguments, &environment.variables, true)?;
+                let signals = received()?;
+                let launch = || Launch::start(signals, &program, &arguments, &environment.variables, true);
+                let launch =
+                    if interleaved.is_empty() { launch()? } else { launch_interleaved(interleaved, launch)? };
                 let pid = launch.pid();
                 let lock = held(pid)?;
                 if let Some(cgroup) = cgroup {
@@ -167,6 +172,20 @@ impl Target {
             }),
         }
     }
+}
+
+/// Launches on a thread of its own, since a program inherits the memory policy of the thread that forks it.
+fn launch_interleaved(
+    nodes: &[u32],
+    launch: impl FnOnce() -> Result<Launch, LaunchError> + Send,
+) -> Result<Launch, LaunchError> {
+    std::thread::scope(|scope| {
+        let launching = scope.spawn(|| {
+            interleave_thread(nodes)?;
+            launch()
+        });
+        launching.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
 }
 
 fn enter(cgroup: &Path, pid: Pid) -> Result<(), SessionError> {

@@ -11,6 +11,8 @@ use isotherm_linux::topology::{SameTier, Tier as NumaTier, Tiers, TiersError, To
 
 use crate::host::{FastLimit, Tier};
 
+/// Bytes of the megabyte in which firmware rates bandwidths.
+const MEGA: u64 = 1_000_000;
 /// Fast tier of shadow mode if the user sets no limit: a quarter of the mapped memory.
 const SHADOW_FAST: FastLimit = FastLimit::Share(0.25);
 
@@ -24,6 +26,9 @@ pub struct TierRequest {
     pub shadow: bool,
     /// Latencies of the tiers, fastest first, for tiers whose latency the firmware does not report.
     pub latencies: Vec<Nanos>,
+    /// Bandwidths of shadow tiers in bytes a second, fastest first. Those of real tiers are the firmware's: a
+    /// machine that was measured elsewhere says nothing of this one.
+    pub bandwidths: Vec<u64>,
 }
 
 #[derive(Debug, Clone)]
@@ -72,9 +77,11 @@ impl TierPlan {
             rating.max().map(|latency| Nanos(u64::from(latency)))
         };
         let latencies = &request.latencies;
+        let widths: Option<Vec<u64>> = tiers.all().iter().map(|tier| width(tier, &topology)).collect();
         let tier = |(index, tier): (usize, &NumaTier)| {
             let otherwise = latencies.get(index).or(latencies.last()).copied().unwrap_or(Nanos(1));
-            Tier { size: tier.capacity, latency: rated(tier).unwrap_or(otherwise) }
+            let bandwidth = widths.as_ref().map_or(0, |widths| widths[index]);
+            Tier { size: tier.capacity, latency: rated(tier).unwrap_or(otherwise), bandwidth }
         };
         let nodes: Vec<Vec<u32>> = tiers.all().iter().map(|tier| tier.nodes.clone()).collect();
         Ok(Self {
@@ -93,8 +100,11 @@ impl TierPlan {
         let size = Bytes(tiers.all().iter().map(|tier| tier.capacity.0).sum());
         let fast = request.latencies.first().copied().unwrap_or(Nanos(1));
         let slow = request.latencies.get(1).copied().unwrap_or(fast);
+        let bandwidth = |tier: usize| request.bandwidths.get(tier).copied().unwrap_or(0);
         Self {
-            tiers: [fast, slow].map(|latency| Tier { size, latency }).to_vec(),
+            tiers: [(fast, 0), (slow, 1)]
+                .map(|(latency, tier)| Tier { size, latency, bandwidth: bandwidth(tier) })
+                .to_vec(),
             nodes: Vec::new(),
             map: TierMap::default(),
             fast: request.fast.unwrap_or(SHADOW_FAST),
@@ -112,6 +122,16 @@ impl TierPlan {
             || cgroup.is_some_and(|cgroup| Reclaimer::of_cgroup(root, cgroup).is_ok())
             || fast.is_some_and(|&node| Reclaimer::find(root, own, own, node).is_ok())
     }
+}
+
+/// Returns the bandwidth of a tier's nodes together in bytes a second, of each the lower of reading and
+/// writing, as the kernel takes it; `None` if firmware omits any.
+fn width(tier: &NumaTier, topology: &Topology) -> Option<u64> {
+    let of = |&node: &u32| {
+        let rating = topology.node(node)?.rating()?;
+        Some(u64::from(rating.read_bandwidth?.min(rating.write_bandwidth?)) * MEGA)
+    };
+    tier.nodes.iter().map(of).sum()
 }
 
 fn free(tiers: &Tiers) -> Bytes {

@@ -21,8 +21,9 @@ macro_rules! sources {
 /// that exports.
 const SOURCES: &[(&str, &str)] = sources! {
     "core":
-        "access.rs" "batch.rs" "device.rs" "histogram.rs" "host.rs" "lib.rs" "parameters/mod.rs"
-        "parameters/preset.rs" "parameters/typed.rs" "plan.rs" "policy.rs" "signals.rs" "units.rs";
+        "access.rs" "batch.rs" "device.rs" "histogram.rs" "host.rs" "interleave.rs" "lib.rs"
+        "parameters/mod.rs" "parameters/preset.rs" "parameters/typed.rs" "plan.rs" "policy.rs" "signals.rs"
+        "units.rs";
     "policy": "abi.rs" "lib.rs" "library.rs" "memory.rs";
 };
 

@@ -67,8 +67,8 @@ mod tests {
     use super::*;
 
     const TIERS: [Tier; 2] = [
-        Tier { size: Bytes(1 << 30), latency: Nanos(100) },
-        Tier { size: Bytes(1 << 30), latency: Nanos(200) },
+        Tier { size: Bytes(1 << 30), latency: Nanos(100), bandwidth: 0 },
+        Tier { size: Bytes(1 << 30), latency: Nanos(200), bandwidth: 0 },
     ];
 
     fn access(latency: u32, operation: Operation) -> Access {

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 
 use isotherm_core::machine_status::MappingStatus;
-use isotherm_core::{Allocation, Bytes, Move, MoveStatus, Nanos, PageId, PageSize, Pages, TierId};
+use isotherm_core::{Allocation, Bytes, Move, MoveStatus, Nanos, PageId, PageSize, Pages, Placing, TierId};
 
 use isotherm_linux::LinuxError;
 use isotherm_linux::process::Pid;
@@ -51,7 +51,9 @@ pub(crate) struct TieredMemory {
     pub(crate) numbers: PageNumbering,
     pub(crate) residency: Residency,
     pub(crate) spaces: Box<dyn AddressSpaces>,
-    allocation: Allocation,
+    placing: Placing,
+    /// Bytes a second of each tier.
+    bandwidths: Vec<u64>,
     /// The most pages that were mapped at once: shares of the fast limit refer to it.
     pub(crate) most: Pages,
     /// Mapped pages and the fast tier's capacity when the policy was sized.
@@ -81,7 +83,8 @@ impl TieredMemory {
             numbers: PageNumbering::new(options.page_size),
             residency: Residency::new(capacity),
             spaces,
-            allocation: Allocation::FastFirst,
+            placing: Placing::default(),
+            bandwidths: options.tiers.iter().map(|tier| tier.bandwidth).collect(),
             most: Pages(0),
             sized_for: (Pages(0), Pages(0)),
             found: Vec::new(),
@@ -98,7 +101,7 @@ impl TieredMemory {
     }
 
     pub(crate) fn begin_policy(&mut self, allocation: Allocation) {
-        self.allocation = allocation;
+        self.placing = Placing::new(allocation.with_bandwidths(&self.bandwidths));
         self.sized_for = (self.residency.mapped(), self.residency.capacity(TierId::FAST));
     }
 
@@ -243,7 +246,7 @@ impl TieredMemory {
     #[cold]
     fn discover(&mut self, page: PageId, seen: Option<TierId>) -> TierId {
         let told = seen.filter(|tier| !self.shadow && tier.index() < self.residency.tiers());
-        let tier = told.unwrap_or_else(|| self.residency.place(self.allocation));
+        let tier = told.unwrap_or_else(|| self.residency.place(&mut self.placing));
         self.residency.map(page, tier);
         self.residency.touch(page);
         tier
@@ -311,7 +314,7 @@ impl TieredMemory {
             let real = if self.shadow { self.residency.tier_of(page) } else { self.tiers[index] };
             let tier = match real {
                 Some(tier) => tier,
-                None if self.shadow => self.residency.place(self.allocation),
+                None if self.shadow => self.residency.place(&mut self.placing),
                 None => continue,
             };
             self.residency.map(page, tier);

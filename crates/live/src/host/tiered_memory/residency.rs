@@ -1,6 +1,6 @@
 //! The tier of every page, in one byte per page, and the fill of each tier.
 
-use isotherm_core::{Allocation, MoveStatus, PageId, Pages, TierId};
+use isotherm_core::{MoveStatus, PageId, Pages, Placing, TierId};
 
 const TIER: u8 = 0x07;
 /// Not known to be mapped.
@@ -62,15 +62,11 @@ impl Residency {
         (tier != ABSENT).then_some(TierId(tier))
     }
 
-    /// Returns the tier for a new page: the first with room, in the order of the allocation policy.
-    pub(crate) fn place(&self, allocation: Allocation) -> TierId {
+    /// Returns the tier for a new page, of those with room.
+    pub(crate) fn place(&self, placing: &mut Placing) -> TierId {
         let last = self.tiers() - 1;
         let has_room = |&tier: &usize| tier == last || self.used[tier] < self.capacity[tier];
-        let found = match allocation {
-            Allocation::FastFirst => (0..=last).find(has_room),
-            Allocation::SlowFirst => Some(last),
-        };
-        TierId(found.unwrap_or(last) as u8)
+        TierId(placing.next(self.tiers(), has_room).unwrap_or(last) as u8)
     }
 
     pub(crate) fn map(&mut self, page: PageId, tier: TierId) {
@@ -209,7 +205,7 @@ mod tests {
     fn two_tiers(fast: u64, pages: u32) -> Residency {
         let mut residency = Residency::new(vec![fast, 1000]);
         (0..pages).for_each(|page| {
-            let tier = residency.place(Allocation::FastFirst);
+            let tier = residency.place(&mut Placing::default());
             residency.map(PageId(page), tier);
         });
         residency
