@@ -172,14 +172,14 @@ fn a_file_that_is_no_policy_of_this_version_is_refused_before_any_of_its_code_ru
             "built for version 999 of the policies' interface; this isotherm has version 2",
         ),
         (
-            compiled(&folder, "half.so", &format!("{code}unsigned isotherm_policy_abi = 1;")),
+            compiled(&folder, "half.so", &format!("{code}unsigned isotherm_policy_abi = 2;")),
             "lacks the symbol isotherm_policy,",
         ),
         (
             compiled(
                 &folder,
                 "needs.so",
-                "unsigned isotherm_policy_abi = 1;\nint none_has_this(void);\nint isotherm_policy(void) { return none_has_this(); }",
+                "unsigned isotherm_policy_abi = 2;\nint none_has_this(void);\nint isotherm_policy(void) { return none_has_this(); }",
             ),
             "none_has_this",
         ),
@@ -187,7 +187,7 @@ fn a_file_that_is_no_policy_of_this_version_is_refused_before_any_of_its_code_ru
             compiled(
                 &folder,
                 "null.so",
-                "unsigned isotherm_policy_abi = 1;\nvoid *isotherm_policy(void) { return 0; }",
+                "unsigned isotherm_policy_abi = 2;\nvoid *isotherm_policy(void) { return 0; }",
             ),
             "returns no table",
         ),
