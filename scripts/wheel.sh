@@ -8,17 +8,24 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 case "${1:-release}" in
-release) profile=release built=${CARGO_TARGET_DIR:-target}/release ;;
-dev) profile=dev built=${CARGO_TARGET_DIR:-target}/debug ;;
+release)
+    profile=release built=${CARGO_TARGET_DIR:-target}/release extension=()
+    libraries=(-p isotherm-recorder-plugin -p isotherm-lab-plugin -p isotherm-preload -p isotherm-alloc)
+    ;;
+dev)
+    profile=dev built=${CARGO_TARGET_DIR:-target}/debug extension=(--features as-tests)
+    # What tests have compiled; fewer packages have other features, and would be compiled again.
+    libraries=(--workspace --lib --tests)
+    ;;
 *) echo "wheel: expected 'release' or 'dev', not '$1'" >&2 && exit 1 ;;
 esac
-cargo build --quiet --locked --profile $profile -p isotherm-recorder-plugin -p isotherm-lab-plugin \
-    -p isotherm-preload -p isotherm-alloc
+cargo build --quiet --locked --profile $profile "${libraries[@]}"
 for library in libisotherm.so libisotherm_alloc.so libisotherm_recorder_plugin.so libisotherm_lab_plugin.so; do
     install -m 644 "$built/$library" python/isotherm/$library
     [ $profile = dev ] || strip --strip-unneeded python/isotherm/$library
 done
 rm -rf build/wheels
 # Beside the project's file, which names the crate.
-(cd python && ../build/python/bin/maturin build --quiet --locked --profile $profile --out ../build/wheels)
+(cd python && ../build/python/bin/maturin build --quiet --locked --profile $profile "${extension[@]}" \
+    --out ../build/wheels)
 ls build/wheels/*.whl
