@@ -554,8 +554,7 @@ mod tests {
     #[test]
     fn a_shootdown_costs_a_walk_of_lines_that_are_near() {
         let times = LookupTimes { second_tlb: 1, second_level: 10, last_level: 100 };
-        let Translation { latency, walks, from_memory } =
-            times.translations(1000)[Lookup::SHOT_DOWN.kind()];
+        let Translation { latency, walks, from_memory } = times.translations(1000)[Lookup::SHOT_DOWN.kind()];
         assert_eq!((latency, walks, from_memory), (1 + 10 + 100, true, false));
     }
 

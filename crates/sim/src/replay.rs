@@ -1,7 +1,7 @@
 //! One replay of a stream on a machine: shared by comparing policies and sizing.
 
-use std::sync::{Arc, OnceLock};
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock};
 
 use isotherm_core::parameters::{Parameters, Scale};
 use isotherm_core::{
