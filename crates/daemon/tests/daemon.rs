@@ -207,9 +207,11 @@ fn a_daemon_shares_memory_reloads_and_leaves_programs_as_they_were() {
     let mut replay = Replay::new(reader, begin);
     assert!(replay.advance(end).expect("a log"), "the daemon ran then");
     let (ready, ended) = (AtomicBool::new(false), AtomicBool::new(false));
+    // Another program may have taken the daemon's port since.
+    let free = TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("an address");
     let page = std::thread::scope(|scope| {
         let serving = scope.spawn(|| replay.serve(end, None, View::Page(free), &ready, &ended));
-        until("the page is served", || ready.load(Relaxed).then_some(()));
+        until("the page is served", || (ready.load(Relaxed) || serving.is_finished()).then_some(()));
         let page = browse(&format!("http://{free}/"));
         ended.store(true, Relaxed);
         serving.join().expect("no panic").expect("an ordinary end");

@@ -159,7 +159,7 @@ impl Cores {
         }
     }
 
-    /// Executes a thread up to its next miss, in a page that `tier` serves and whose address comes by `lookup`.
+    /// Executes a thread up to its next miss, in a page that `tier` serves. Its address comes by `lookup`.
     #[inline(always)]
     pub fn access(&mut self, thread: u16, request: Request, lookup: Lookup, tier: usize) -> Timing {
         let kind = lookup.kind();

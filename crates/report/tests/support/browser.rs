@@ -71,10 +71,8 @@ impl<'a> Shown<'a> {
         );
         let pixels = Shown::new("<!DOCTYPE html>", 100).run(&script);
         let pixels: Vec<u64> = pixels.as_array().expect("pixels").iter().filter_map(Value::as_u64).collect();
-        let cell =
-            |pixel: &[u64]| pixel[..3].iter().map(|part| format!("{:x}", part / 16)).collect::<String>();
-        let line = |row: &[u64]| row.chunks(4).map(cell).collect::<String>();
-        pixels.chunks(4 * columns as usize).map(line).collect()
+        let line = |row: &[u64]| row.iter().map(|part| format!("{:x}", part / 16)).collect::<String>();
+        pixels.chunks(3 * columns as usize).map(line).collect()
     }
 
     fn browse(&self, folder: &Path, arguments: &[String], script: &str) -> String {
