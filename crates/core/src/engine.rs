@@ -116,10 +116,6 @@ mod tests {
         fn latency(&self, _tier: TierId) -> Nanos {
             Nanos(100)
         }
-        fn bandwidth(&self, _: TierId) -> u64 {
-            0
-        }
-
         fn capacity(&self, _tier: TierId) -> Pages {
             Pages(2)
         }

@@ -18,9 +18,6 @@ pub trait View {
     /// Returns the latency of a load from the idle tier, as measured, or from the firmware or a profile.
     fn latency(&self, tier: TierId) -> Nanos;
 
-    /// Returns the bytes a second that the tier can deliver, from the firmware or a profile; 0 if unknown.
-    fn bandwidth(&self, tier: TierId) -> u64;
-
     /// Returns the tier's size.
     fn capacity(&self, tier: TierId) -> Pages;
 

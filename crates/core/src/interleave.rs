@@ -17,6 +17,14 @@ impl Weights {
     /// Those that the host derives from the bandwidths of its tiers.
     pub const OF_HOST: Self = Self([0; MAX_TIERS]);
 
+    /// Returns those of the first tiers; the others have none.
+    pub fn of_first<const COUNT: usize>(first: [u8; COUNT]) -> Self {
+        const { assert!(COUNT <= MAX_TIERS) };
+        let mut weights = Self::OF_HOST;
+        weights.0[..COUNT].copy_from_slice(&first);
+        weights
+    }
+
     /// Returns the smallest weights that divide pages as the bandwidths are divided: small ones spread
     /// neighbouring pages over all tiers. A tier gets at least 1, also one of unknown bandwidth (0); where
     /// none is known, all get 1.
@@ -146,15 +154,10 @@ impl Placing {
 mod tests {
     use super::*;
 
-    fn weights(of: &[u8]) -> Weights {
-        let mut weights = Weights::OF_HOST;
-        weights.0[..of.len()].copy_from_slice(of);
-        weights
-    }
-
     /// Deals so many pages to tiers with this room; returns the tiers.
-    fn dealt(of: &[u8], room: &[usize], pages: usize) -> Vec<Option<usize>> {
-        let (mut placing, mut used) = (Placing::new(Allocation::Weighted(weights(of))), vec![0; room.len()]);
+    fn dealt<const TIERS: usize>(of: [u8; TIERS], room: &[usize], pages: usize) -> Vec<Option<usize>> {
+        let (mut placing, mut used) =
+            (Placing::new(Allocation::Weighted(Weights::of_first(of))), vec![0; room.len()]);
         let mut next = |_| {
             let tier = placing.next(room.len(), |&tier| used[tier] < room[tier])?;
             used[tier] += 1;
@@ -166,34 +169,34 @@ mod tests {
     #[test]
     fn tiers_get_as_many_pages_in_turn_as_their_weights_say() {
         let expected = [0, 0, 0, 1, 0, 0, 0, 1, 0].map(Some);
-        assert_eq!(dealt(&[3, 1], &[99, 99], 9), expected);
-        assert_eq!(dealt(&[1, 2, 1], &[99, 99, 99], 5), [0, 1, 1, 2, 0].map(Some));
+        assert_eq!(dealt([3, 1], &[99, 99], 9), expected);
+        assert_eq!(dealt([1, 2, 1], &[99, 99, 99], 5), [0, 1, 1, 2, 0].map(Some));
     }
 
     #[test]
     fn a_full_tier_loses_its_turn_and_one_without_weight_gets_what_no_other_holds() {
-        assert_eq!(dealt(&[3, 1], &[2, 4], 7), [Some(0), Some(0), Some(1), Some(1), Some(1), Some(1), None]);
-        assert_eq!(dealt(&[0, 1], &[1, 2], 4), [Some(1), Some(1), Some(0), None]);
+        assert_eq!(dealt([3, 1], &[2, 4], 7), [Some(0), Some(0), Some(1), Some(1), Some(1), Some(1), None]);
+        assert_eq!(dealt([0, 1], &[1, 2], 4), [Some(1), Some(1), Some(0), None]);
     }
 
     #[test]
     fn weights_are_the_smallest_that_divide_as_the_bandwidths_do() {
-        assert_eq!(Weights::of_bandwidths(&[240_600, 53_400]), weights(&[9, 2]));
-        assert_eq!(Weights::of_bandwidths(&[300, 100]), weights(&[3, 1]));
-        assert_eq!(Weights::of_bandwidths(&[800, 400, 100]), weights(&[8, 4, 1]));
-        assert_eq!(Weights::of_bandwidths(&[1, 1]), weights(&[1, 1]));
+        assert_eq!(Weights::of_bandwidths(&[240_600, 53_400]), Weights::of_first([9, 2]));
+        assert_eq!(Weights::of_bandwidths(&[300, 100]), Weights::of_first([3, 1]));
+        assert_eq!(Weights::of_bandwidths(&[800, 400, 100]), Weights::of_first([8, 4, 1]));
+        assert_eq!(Weights::of_bandwidths(&[1, 1]), Weights::of_first([1, 1]));
         // No bandwidth is known, or one is far smaller.
-        assert_eq!(Weights::of_bandwidths(&[0, 0]), weights(&[1, 1]));
+        assert_eq!(Weights::of_bandwidths(&[0, 0]), Weights::of_first([1, 1]));
         assert_eq!(Weights::of_bandwidths(&[1000, 3]).0[..2], [125, 1]);
     }
 
     #[test]
     fn weights_of_the_host_follow_its_bandwidths_and_others_stay() {
-        let own = Allocation::Weighted(weights(&[7, 1]));
+        let own = Allocation::Weighted(Weights::of_first([7, 1]));
         assert_eq!(own.with_bandwidths(&[1, 1]), own);
         assert_eq!(
             Allocation::Weighted(Weights::OF_HOST).with_bandwidths(&[3, 1]),
-            Allocation::Weighted(weights(&[3, 1]))
+            Allocation::Weighted(Weights::of_first([3, 1]))
         );
         assert_eq!(Allocation::SlowFirst.with_bandwidths(&[3, 1]), Allocation::SlowFirst);
     }

@@ -10,10 +10,10 @@
 
 use isotherm_core::Counters;
 
+use crate::lookup::{Lookup, LookupTimes, Translation, Walks};
 use crate::profile::Profile;
 use crate::thread_model::{CoreTiming, Request, ThreadModel, Timing};
 use crate::tiers::{Server, Tier};
-use crate::translation::{Lookup, LookupTimes, Translation, Walks};
 
 /// Tier of the page tables: Linux allocates them on the node of the thread that faults, the fast one.
 const TABLES: usize = 0;

@@ -4,10 +4,11 @@ use isotherm_core::{Counters, Nanos};
 
 use crate::cores::Cores;
 use crate::limits;
+use crate::lookup::Walks;
 use crate::profile::Profile;
 use crate::streamer::Triggers;
 use crate::thread_model::Request;
-use crate::translation::{Footprint, Translator, Walks};
+use crate::translation::{Footprint, Translator};
 
 /// Misses between two updates of bandwidth and clocks.
 pub const BLOCK: usize = 1024;

@@ -24,6 +24,7 @@ mod cores;
 mod cost_model;
 mod curve;
 mod limits;
+mod lookup;
 mod profile;
 mod registers;
 mod slots;
@@ -37,6 +38,7 @@ pub use cores::{BlockEnd, ByCause, Cause, Cores};
 pub use cost_model::{BLOCK, CostModel, Miss, MissCost};
 pub use curve::{Curve, Point};
 pub use limits::MAX_TIERS;
+pub use lookup::{Lookup, Translation, Walks};
 pub use profile::{
     CoreClock, CoreProfile, Costs, DeviceProfile, MachineNumber, MachineSummary, Profile, ProfileError,
     TierProfile, TlbProfile, is_path,
@@ -44,4 +46,4 @@ pub use profile::{
 pub use streamer::{Position, Streamer, Triggers, Wasted};
 pub use thread_model::{CoreTiming, Request, ThreadModel, Timing};
 pub use tiers::{LINE_BYTES, Tier, transfer_time};
-pub use translation::{Footprint, Lookup, Translation, Translator, Walks};
+pub use translation::{Footprint, Translator};

@@ -23,10 +23,10 @@
 //! order of summation.
 
 use crate::limits::{MAX_REGISTERS, MAX_TIERS, WINDOW};
+use crate::lookup::Translation;
 use crate::profile::Profile;
 use crate::registers::{FewRegisters, LateRegisters};
 use crate::streamer::Triggers;
-use crate::translation::Translation;
 use crate::walkers::Walkers;
 
 /// The numbers of a [`Profile`]'s cores in the form that the model uses.

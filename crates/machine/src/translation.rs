@@ -6,6 +6,7 @@
 use isotherm_core::PageSize;
 use prefetch_index::prefetch_index;
 
+use crate::lookup::{Directory, Lookup, Place};
 use crate::profile::{CoreProfile, Profile, TlbProfile};
 use crate::streamer::Triggers;
 use crate::tiers::LINE_BYTES;
@@ -19,117 +20,6 @@ pub struct Footprint {
     pub page_size: PageSize,
     /// How many times larger the footprint is that the run stands for; at least 1.
     pub scale: f64,
-}
-
-/// Counts of page walks.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Walks {
-    /// Accesses whose page was in no TLB.
-    pub walks: u64,
-    /// Those of them whose page-table line was in no cache.
-    pub from_memory: u64,
-}
-
-/// Where an access finds its page's address: one byte, since a run keeps one for each of its accesses.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-#[repr(transparent)]
-pub struct Lookup(u8);
-
-impl Lookup {
-    /// The first-level TLB.
-    const FIRST: Self = Self(0);
-    const SECOND: Self = Self(1);
-    /// A walk after a shootdown dropped the page's translation: the line was read lately, and another core
-    /// has just written it.
-    pub const SHOT_DOWN: Self = Self::walk(Directory::Unknown(Place::SecondLevel), Place::LastLevel);
-    /// Bound on the number of different ones.
-    pub(crate) const KINDS: usize = 16;
-
-    const fn walk(directory: Directory, leaf: Place) -> Self {
-        let above = match directory {
-            Directory::Known => 0,
-            Directory::Unknown(Place::SecondLevel) => 1,
-            // The directories of a terabyte take 4 MiB, and every thread's walks use them.
-            Directory::Unknown(Place::LastLevel | Place::Memory) => 2,
-        };
-        Self(2 + 3 * above + leaf as u8)
-    }
-
-    /// Returns whether the page is in no TLB.
-    #[inline]
-    pub fn walks(self) -> bool {
-        self.0 > Self::SECOND.0
-    }
-
-    /// Returns its number, below [`Self::KINDS`].
-    #[inline]
-    pub(crate) fn kind(self) -> usize {
-        usize::from(self.0) % Self::KINDS
-    }
-}
-
-/// Whether the walkers' cache knows the page's directory, and where its line is if not.
-#[derive(Debug, Clone, Copy)]
-enum Directory {
-    Known,
-    Unknown(Place),
-}
-
-/// Time that an access waits for its page's address.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Translation {
-    /// Picoseconds, without the wait for a walker.
-    pub latency: u32,
-    /// Whether a walker is busy for that time.
-    pub walks: bool,
-    /// Whether a page-table line is read from memory.
-    pub from_memory: bool,
-}
-
-/// Latencies of a machine's TLBs and of the caches that hold page tables, in picoseconds.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct LookupTimes {
-    second_tlb: u64,
-    second_level: u64,
-    last_level: u64,
-}
-
-impl LookupTimes {
-    pub(crate) fn new(profile: &Profile) -> Self {
-        let cycles = |cycles: u32| (f64::from(cycles) * 1e12 / profile.clock.frequency.max(1) as f64) as u64;
-        Self {
-            second_tlb: cycles(profile.tlb.second_latency),
-            second_level: cycles(profile.core.l2_latency),
-            last_level: profile.costs.cached_touch.0 * 1000,
-        }
-    }
-
-    /// Returns the translation of each kind of look-up; `memory` is the latency of the tier that holds the
-    /// page tables.
-    pub(crate) fn translations(&self, memory: u64) -> [Translation; Lookup::KINDS] {
-        let mut all = [Translation::default(); Lookup::KINDS];
-        all[Lookup::SECOND.kind()].latency = few(self.second_tlb);
-        let above = [
-            (Directory::Known, 0),
-            (Directory::Unknown(Place::SecondLevel), self.second_level),
-            (Directory::Unknown(Place::LastLevel), self.last_level),
-        ];
-        let leaves = [
-            (Place::SecondLevel, self.second_level),
-            (Place::LastLevel, self.last_level),
-            (Place::Memory, memory),
-        ];
-        for (directory, read_above) in above {
-            for (leaf, read) in leaves {
-                all[Lookup::walk(directory, leaf).kind()] = Translation {
-                    latency: few(self.second_tlb + read_above + read),
-                    walks: true,
-                    from_memory: leaf == Place::Memory,
-                };
-            }
-        }
-        all
-    }
 }
 
 /// Entries of a page table or directory: 512 of 8 bytes.
@@ -231,11 +121,6 @@ impl<const GROUP: usize> Level<GROUP> {
     }
 }
 
-/// Returns picoseconds that fit, up to 4 ms.
-fn few(latency: u64) -> u32 {
-    u32::try_from(latency).unwrap_or(u32::MAX)
-}
-
 /// Returns whether a page is among the entries, without a branch for each.
 #[inline]
 fn holds<const GROUP: usize>(groups: &[[u32; GROUP]], page: u32) -> bool {
@@ -257,14 +142,6 @@ struct Tlb {
 /// When each page-table line was last used, counted in lines that the last-level cache took in.
 #[derive(Debug, Clone)]
 struct Lines(Vec<u64>);
-
-/// The nearest place of a line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
-    SecondLevel,
-    LastLevel,
-    Memory,
-}
 
 impl Lines {
     #[inline]
@@ -388,7 +265,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::{CostModel, Miss};
+    use crate::{CostModel, Miss, Walks};
 
     proptest! {
         #[test]
@@ -549,13 +426,6 @@ mod tests {
                 .count()
         };
         assert_eq!((walks(1.0), walks(1e6)), (8, 16));
-    }
-
-    #[test]
-    fn a_shootdown_costs_a_walk_of_lines_that_are_near() {
-        let times = LookupTimes { second_tlb: 1, second_level: 10, last_level: 100 };
-        let Translation { latency, walks, from_memory } = times.translations(1000)[Lookup::SHOT_DOWN.kind()];
-        assert_eq!((latency, walks, from_memory), (1 + 10 + 100, true, false));
     }
 
     #[test]

@@ -27,12 +27,7 @@ pub(crate) fn with<T>(view: &mut dyn View, buffers: &mut Buffers, call: impl FnO
     tiers.clear();
     tiers.extend((0..view.tiers()).map(|tier| {
         let tier = TierId(tier as u8);
-        Tier {
-            latency: view.latency(tier),
-            bandwidth: view.bandwidth(tier),
-            capacity: view.capacity(tier),
-            free: view.free(tier),
-        }
+        Tier { latency: view.latency(tier), capacity: view.capacity(tier), free: view.free(tier) }
     }));
     let (pages, page_size) = (view.pages() as u64, view.page_size());
     let mut context = Context { view, buffers };

@@ -43,9 +43,7 @@ pub(crate) struct WeightedInterleave {
 impl WeightedInterleave {
     pub(crate) fn new(parameters: &Parameters, _: &Setup) -> Self {
         let Settings { tier_0, tier_1, tier_2, tier_3 } = Settings::read(parameters);
-        let mut weights = Weights::OF_HOST;
-        weights.0[..4].copy_from_slice(&[tier_0, tier_1, tier_2, tier_3]);
-        Self { weights }
+        Self { weights: Weights::of_first([tier_0, tier_1, tier_2, tier_3]) }
     }
 }
 
@@ -83,8 +81,7 @@ mod tests {
     #[test]
     fn new_pages_go_by_the_weights_that_are_set_and_else_by_the_hosts() {
         assert_eq!(with(&[]).allocation(), Allocation::Weighted(Weights::OF_HOST));
-        let mut expected = Weights::OF_HOST;
-        expected.0[..2].copy_from_slice(&[9, 2]);
+        let expected = Weights::of_first([9, 2]);
         assert_eq!(with(&[("tier_0", "9"), ("tier_1", "2")]).allocation(), Allocation::Weighted(expected));
     }
 

@@ -388,8 +388,6 @@ pub const END: u64 = u64::MAX;
 pub struct Tier {
     /// The latency of a load while it is idle.
     pub latency: Nanos,
-    /// Bytes a second that it can deliver; 0 if unknown.
-    pub bandwidth: u64,
     /// Its size.
     pub capacity: Pages,
     /// Its free pages.
@@ -444,7 +442,7 @@ mod tests {
             size_of::<Found>(),
         ];
         let expected =
-            [40, 32, 32, 72, 40, 24, 8, 16, 24, 1, 1, 136, 120, 72, 40, 120, 80, 136, 48, 24, 64, 32, 8];
+            [40, 32, 32, 72, 40, 24, 8, 16, 24, 1, 1, 136, 120, 72, 40, 120, 80, 136, 48, 24, 64, 24, 8];
         assert_eq!(sizes, expected, "raise VERSION with a change of the layout");
         let places = [
             offset_of!(Setup, seed),

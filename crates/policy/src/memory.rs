@@ -46,10 +46,6 @@ impl View for Remote<'_> {
         self.tiers[tier.index()].latency
     }
 
-    fn bandwidth(&self, tier: TierId) -> u64 {
-        self.tiers[tier.index()].bandwidth
-    }
-
     fn capacity(&self, tier: TierId) -> Pages {
         self.tiers[tier.index()].capacity
     }

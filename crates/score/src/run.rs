@@ -254,7 +254,10 @@ fn run_stream(
         let outcome = run_one(testbed.ok_or("no such machine")?, &loaded, run);
         outcome.map_err(|error| error.to_string())
     };
-    Ok(runs.par_iter().map(run).collect())
+    let outcomes = runs.par_iter().map(run).collect();
+    // Later streams need the memory.
+    all_fast.values_mut().for_each(Known::forget_lookups);
+    Ok(outcomes)
 }
 
 fn length(key: &TestbedKey) -> Option<Length> {

@@ -398,7 +398,7 @@ impl<'a, L: Locator> Processor<'a, L> {
 mod tests {
     use std::sync::Arc;
 
-    use isotherm_core::Counters;
+    use isotherm_core::{Counters, PageId};
     use isotherm_machine::{BLOCK, CostModel, Footprint, Miss, Profile};
 
     use super::Processor;
@@ -414,6 +414,24 @@ mod tests {
         fn serve(&mut self, _: usize, page: u32) -> u8 {
             (page % 2) as u8
         }
+    }
+
+    #[test]
+    fn pages_that_are_shot_down_walk_again() {
+        let profile = Profile::builtin("pact").expect("it comes with Isotherm");
+        let access = |n| Access { page: n % 8, instructions: 10, ..Access::default() };
+        let accesses = (0..3 * BLOCK as u32).map(access).collect();
+        let stream = Stream { accesses, pages: vec![(0, 0); 8], threads: 1, ..Stream::default() };
+        let lookups = Arc::new(Lookups::new(&stream, &profile, 1.0, None));
+        let sampler = Sampler::new(1, 1, &profile.costs);
+        let mut processor = Processor::new(&stream, &profile, Alternate, usize::MAX, sampler, lookups);
+        let walks = [None, Some(Some(&[PageId(3)][..])), Some(None)].map(|flush| {
+            let before = processor.cores.walks().walks;
+            flush.inspect(|&pages| processor.flush(pages));
+            assert!(processor.run_block());
+            processor.cores.walks().walks - before
+        });
+        assert_eq!(walks, [8, 1, 8], "all at first, the one that was shot down, and all again");
     }
 
     #[test]

@@ -17,7 +17,7 @@ const MISSES: u64 = 600_000;
 const PARTS: u32 = 21;
 
 fn reads(pattern: &str) -> Input {
-    let masim = isotherm_workloads::ALL.iter().find(|workload| workload.name == "masim").expect("there");
+    let masim = isotherm_workloads::find("masim").expect("a known workload");
     let mut parameters = masim.parameters();
     let settings = [("pattern", pattern), ("threads", THREADS), ("footprint", "8M"), ("operations", "1M")];
     for (key, value) in settings {

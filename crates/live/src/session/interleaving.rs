@@ -45,7 +45,7 @@ impl Interleaving {
         }
         if allocation == Allocation::Weighted(Weights::OF_HOST) && bandwidths.contains(&0) {
             notes.push(
-                "the firmware reports no bandwidths: every tier gets as many pages; set weights with --set, such \
+                "the firmware reports no bandwidths: all tiers get the same number of pages; set weights with --set, such \
                  as weighted-interleave.tier_0=3 and weighted-interleave.tier_1=1"
                     .into(),
             );
@@ -101,17 +101,11 @@ mod tests {
         }
     }
 
-    fn weights(of: &[u8]) -> Weights {
-        let mut weights = Weights::OF_HOST;
-        weights.0[..of.len()].copy_from_slice(of);
-        weights
-    }
-
     #[test]
     fn a_tiers_weight_is_divided_among_its_nodes() {
-        assert_eq!(of_nodes(weights(&[9, 2]), &[vec![0], vec![1]]), [(0, 9), (1, 2)]);
-        assert_eq!(of_nodes(weights(&[3, 1]), &[vec![0, 1], vec![2]]), [(0, 3), (1, 3), (2, 2)]);
-        assert_eq!(of_nodes(weights(&[3, 0]), &[vec![0, 1], vec![2]]), [(0, 1), (1, 1)]);
+        assert_eq!(of_nodes(Weights::of_first([9, 2]), &[vec![0], vec![1]]), [(0, 9), (1, 2)]);
+        assert_eq!(of_nodes(Weights::of_first([3, 1]), &[vec![0, 1], vec![2]]), [(0, 3), (1, 3), (2, 2)]);
+        assert_eq!(of_nodes(Weights::of_first([3, 0]), &[vec![0, 1], vec![2]]), [(0, 1), (1, 1)]);
     }
 
     #[test]

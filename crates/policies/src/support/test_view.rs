@@ -14,8 +14,6 @@ pub(crate) struct TestView {
     capacity: Vec<Pages>,
     place: Vec<Option<TierId>>,
     pub(crate) page_size: PageSize,
-    /// Bytes a second of each tier; unknown (0) where it has no entry.
-    pub(crate) bandwidths: Vec<u64>,
     /// Pages of the fast tier that a move may not take: the kernel's reserve.
     pub(crate) reserve: u64,
     /// A page that every move finds busy.
@@ -35,7 +33,6 @@ impl TestView {
             capacity: capacity.to_vec(),
             place: Vec::new(),
             page_size: PageSize::Base,
-            bandwidths: Vec::new(),
             reserve: 0,
             pinned: None,
             accessed: Vec::new(),
@@ -100,10 +97,6 @@ impl View for TestView {
 
     fn latency(&self, tier: TierId) -> Nanos {
         Nanos(100 + 150 * tier.index() as u64)
-    }
-
-    fn bandwidth(&self, tier: TierId) -> u64 {
-        self.bandwidths.get(tier.index()).copied().unwrap_or(0)
     }
 
     fn capacity(&self, tier: TierId) -> Pages {

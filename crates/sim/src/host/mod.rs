@@ -218,10 +218,6 @@ impl View for SimHost<'_> {
         self.profile.tiers[tier.index()].latency
     }
 
-    fn bandwidth(&self, tier: TierId) -> u64 {
-        self.profile.tiers[tier.index()].read_bandwidth
-    }
-
     fn capacity(&self, tier: TierId) -> Pages {
         self.processor.locator.capacity(tier)
     }
