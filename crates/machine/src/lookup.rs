@@ -1,4 +1,4 @@
-//! What a look-up of a page's address comes to, and the time that it takes.
+//! The outcome of a look-up of a page's address, and the time that it takes.
 
 use crate::profile::Profile;
 
