@@ -20,6 +20,7 @@
 #[macro_use]
 pub mod registry;
 
+mod adjacent_pairs;
 mod build;
 mod support;
 
@@ -179,11 +180,11 @@ policies! {
             .calibrated("k")
             .proved_on(Hosts::LIVE);
     mod weighted_interleave:
-        entry!(
+        Entry::policy(
             "weighted-interleave",
             "Weighted interleaving",
-            weighted_interleave::WeightedInterleave,
-            weighted_interleave::Settings
+            weighted_interleave::Settings::SPECS,
+            &|p, s| boxed(weighted_interleave::WeightedInterleave::new(p, s)),
         )
         .paper("Linux 6.9, weighted interleave; weights from bandwidths as since 6.16")
         .help(

@@ -240,15 +240,19 @@ macro_rules! policies {
     };
 }
 
-/// Writes the entry of a policy whose `new` takes its parameters and the run.
+/// Writes the entry of a policy for two tiers whose `new` takes its parameters and the run.
 macro_rules! entry {
     ($name:literal, $title:literal, fallible $policy:ty, $settings:ty) => {
         Entry::policy($name, $title, <$settings>::SPECS, &|p, s| {
-            boxed(<$policy>::new(p, s).map_err(|source| BuildError::Filter { policy: $name, source })?)
+            adjacent_pairs::build(p, s, |p, s| {
+                boxed(<$policy>::new(p, s).map_err(|source| BuildError::Filter { policy: $name, source })?)
+            })
         })
     };
     ($name:literal, $title:literal, $policy:ty, $settings:ty) => {
-        Entry::policy($name, $title, <$settings>::SPECS, &|p, s| boxed(<$policy>::new(p, s)))
+        Entry::policy($name, $title, <$settings>::SPECS, &|p, s| {
+            adjacent_pairs::build(p, s, |p, s| boxed(<$policy>::new(p, s)))
+        })
     };
 }
 

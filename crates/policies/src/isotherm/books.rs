@@ -59,9 +59,12 @@ pub(crate) struct Books {
     access: Mean,
     /// Stall of a slow access.
     stall: Mean,
-    latency: [Mean; 2],
+    /// Latencies of the tiers that samples have shown.
+    latency: Vec<Mean>,
+    /// The same of all but the fast tier together.
+    slow_latency: Mean,
     /// The same of idle tiers, for sources whose samples tell no latency.
-    idle: [f64; 2],
+    idle: Vec<f64>,
     /// The worth of a count, and the fraction of one that is left over.
     unit: f64,
     rest: f64,
@@ -70,7 +73,7 @@ pub(crate) struct Books {
     changed: bool,
     /// Sums that wait for the entry's end.
     moved: f64,
-    latencies: [(f64, f64); 2],
+    latencies: Vec<(f64, f64)>,
     worths: (f64, f64),
     /// Sum of worths over sum of their squares.
     worth: Mean,
@@ -91,14 +94,15 @@ impl Default for Books {
             page_move: Mean::default(),
             access: Mean::default(),
             stall: Mean::default(),
-            latency: [Mean::default(); 2],
-            idle: [0.0; 2],
+            latency: Vec::new(),
+            slow_latency: Mean::default(),
+            idle: Vec::new(),
             unit: 0.0,
             slow: (0.0, 0.0),
             changed: false,
             rest: 0.0,
             moved: 0.0,
-            latencies: [(0.0, 0.0); 2],
+            latencies: Vec::new(),
             worths: (0.0, 0.0),
             worth: Mean::default(),
         }
@@ -106,9 +110,12 @@ impl Default for Books {
 }
 
 impl Books {
-    /// Begins an entry with the host's measurements; `idle`: latencies of the fast and the slow tier.
-    pub(crate) fn begin(&mut self, batch: &SampleBatch, idle: [Nanos; 2]) {
-        self.idle = idle.map(|latency| latency.0 as f64);
+    /// Begins an entry with the host's measurements; `idle`: latencies of the idle tiers.
+    pub(crate) fn begin(&mut self, batch: &SampleBatch, idle: impl Iterator<Item = Nanos>) {
+        self.idle.clear();
+        self.idle.extend(idle.map(|latency| latency.0 as f64));
+        self.latency.resize(self.idle.len(), Mean::default());
+        self.latencies.resize(self.idle.len(), (0.0, 0.0));
         let (spent, counters) = (&batch.spent, &batch.counters);
         let before = std::mem::replace(&mut self.spent, *spent);
         let since = |part: fn(&Spent) -> Nanos| (part(spent) - part(&before)).0 as f64;
@@ -158,20 +165,21 @@ impl Books {
         std::mem::take(&mut self.changed)
     }
 
-    /// Notes a sample; `displaced`: whether its page is not where it was first. Returns how often it counts.
-    pub(crate) fn note(&mut self, sample: &Sample, displaced: bool) -> u16 {
-        let (slow, weight) = (sample.tier != TierId::FAST, f64::from(sample.weight));
-        if sample.latency > 0 {
-            let (sum, count) = &mut self.latencies[usize::from(slow)];
+    /// Notes a sample; `home`: where its page was first, if it is not there. Returns how often it counts.
+    pub(crate) fn note(&mut self, sample: &Sample, home: Option<TierId>) -> u16 {
+        if sample.latency > 0
+            && let Some((sum, count)) = self.latencies.get_mut(sample.tier.index())
+        {
             *sum += f64::from(sample.latency);
             *count += 1.0;
         }
         let worth = self.stall() * self.part;
         self.worths.0 += worth;
         self.worths.1 += worth * worth;
-        if displaced {
-            let worth = weight * worth * self.saving();
-            self.saved += if slow { -worth } else { worth };
+        if let Some(home) = home {
+            let (upper, lower) = (sample.tier.min(home), sample.tier.max(home));
+            let worth = f64::from(sample.weight) * worth * self.saving(upper, lower);
+            self.saved += if sample.tier == lower { -worth } else { worth };
             self.saved_squares += worth * worth;
         }
         if self.unit == 0.0 {
@@ -185,10 +193,15 @@ impl Books {
 
     /// Ends the entry. Returns the time that it covers, and what a count stood for in it.
     pub(crate) fn end(&mut self) -> (f64, f64) {
-        for (mean, sum) in self.latency.iter_mut().zip(&mut self.latencies) {
+        let mut slow = (0.0, 0.0);
+        for (tier, (mean, sum)) in self.latency.iter_mut().zip(&mut self.latencies).enumerate() {
             let (sum, count) = std::mem::take(sum);
             mean.add(sum, count);
+            if tier > 0 {
+                slow = (slow.0 + sum, slow.1 + count);
+            }
         }
+        self.slow_latency.add(slow.0, slow.1);
         let unit = self.unit;
         self.settle_unit();
         (self.passed, unit)
@@ -207,25 +220,42 @@ impl Books {
     /// Returns the stall of a slow access: the counters' mean, or else its latency, of which the program
     /// cannot have waited longer than it ran.
     fn stall(&self) -> f64 {
-        match (self.stall.get(), self.latencies()) {
+        match (self.stall.get(), self.slow_latency()) {
             (Some(stall), _) if stall > 0.0 => stall,
-            (_, [_, Some(latency)]) => latency.min(self.access.get().unwrap_or(latency)),
+            (_, Some(latency)) => latency.min(self.access.get().unwrap_or(latency)),
             _ => 0.0,
         }
     }
 
-    /// Returns the share of a slow access's stall that the fast tier saves.
-    pub(crate) fn saving(&self) -> f64 {
-        match self.latencies() {
-            [Some(fast), Some(slow)] if slow > 0.0 => 1.0 - fast / slow,
+    /// Returns the share of a slow access's stall that a page saves in `upper` against `lower`.
+    pub(crate) fn saving(&self, upper: TierId, lower: TierId) -> f64 {
+        match (self.latency(upper), self.latency(lower), self.slow_latency()) {
+            (Some(fast), Some(slow), Some(mean)) if slow > 0.0 && mean > 0.0 => {
+                (1.0 - fast / slow) * (slow / mean)
+            }
             _ => 0.0,
         }
     }
 
-    /// Returns the latencies that samples have shown, or of the idle tiers if none tells one.
-    fn latencies(&self) -> [Option<f64>; 2] {
-        let shown = self.latency.map(|latency| latency.get());
-        if shown == [None; 2] { self.idle.map(Some) } else { shown }
+    /// Returns a tier's latency as samples have shown it, or that of the idle tier if none tells one.
+    fn latency(&self, tier: TierId) -> Option<f64> {
+        if self.has_latencies() {
+            return self.latency.get(tier.index())?.get();
+        }
+        self.idle.get(tier.index()).copied()
+    }
+
+    /// Returns the mean latency of slow accesses.
+    fn slow_latency(&self) -> Option<f64> {
+        if self.has_latencies() {
+            return self.slow_latency.get();
+        }
+        let slow = self.idle.get(1..).filter(|slow| !slow.is_empty())?;
+        Some(slow.iter().sum::<f64>() / slow.len() as f64)
+    }
+
+    fn has_latencies(&self) -> bool {
+        self.latency.iter().any(|mean| mean.get().is_some())
     }
 
     /// Returns the standard error of what was saved.
@@ -322,12 +352,13 @@ mod tests {
 
     /// Makes entries of two samples, one of each tier; returns what the samples counted.
     fn entered(books: &mut Books, entries: std::ops::RangeInclusive<u64>, displaced: [bool; 2]) -> u32 {
+        let elsewhere = |sample: &Sample| TierId(1 - sample.tier.0);
         let mut counts = 0;
         for entry in entries {
             let samples = [sample(0), sample(1)];
-            books.begin(&batch(entry, &samples), [Nanos(0); 2]);
+            books.begin(&batch(entry, &samples), [Nanos(0); 2].into_iter());
             for (sample, displaced) in samples.iter().zip(displaced) {
-                counts += u32::from(books.note(sample, displaced));
+                counts += u32::from(books.note(sample, displaced.then(|| elsewhere(sample))));
             }
             books.note_moves(2);
             books.end();
@@ -343,7 +374,7 @@ mod tests {
         assert_eq!(books.page_move.get(), Some(2000.0), "8,000 ns by two threads for two pages");
         assert_eq!(books.pace(), Some(2000.0));
         assert_eq!((books.looking(), books.spent()), (4.0 * 400.0, 4.0 * 4400.0));
-        assert!((books.saving() - 0.6).abs() < 1e-12);
+        assert!((books.saving(TierId(0), TierId(1)) - 0.6).abs() < 1e-12);
     }
 
     #[test]
@@ -362,15 +393,37 @@ mod tests {
     fn where_samples_tell_no_latency_the_idle_tiers_do() {
         let mut books = Books::default();
         let silent = [0, 1].map(|tier| Sample { latency: 0, ..sample(tier) });
-        books.begin(&batch(1, &silent), [Nanos(100), Nanos(400)]);
+        books.begin(&batch(1, &silent), [Nanos(100), Nanos(400)].into_iter());
         for sample in &silent {
-            books.note(sample, false);
+            books.note(sample, None);
         }
         books.end();
-        assert!((books.saving() - 0.75).abs() < 1e-12);
-        books.note(&sample(1), false);
+        assert!((books.saving(TierId(0), TierId(1)) - 0.75).abs() < 1e-12);
+        books.note(&sample(1), None);
         books.end();
-        assert_eq!(books.saving(), 0.0, "of a loaded tier and an idle one nothing follows");
+        assert_eq!(
+            books.saving(TierId(0), TierId(1)),
+            0.0,
+            "of a loaded tier and an idle one nothing follows"
+        );
+    }
+
+    #[test]
+    fn of_three_tiers_each_pair_has_its_own_saving() {
+        let mut books = Books::default();
+        let samples =
+            [(0, 100), (1, 200), (2, 400)].map(|(tier, latency)| Sample { latency, ..sample(tier) });
+        books.begin(&batch(1, &samples), [Nanos(0); 3].into_iter());
+        for sample in &samples {
+            books.note(sample, None);
+        }
+        books.end();
+        let [near, far, both] = [(0, 1), (1, 2), (0, 2)].map(|(a, b)| books.saving(TierId(a), TierId(b)));
+        // A slow access takes 300 on average: what a step saves is a part of that.
+        assert!((near - 100.0 / 300.0).abs() < 1e-12, "{near}");
+        assert!((both - near - far).abs() < 1e-12);
+        books.note(&samples[2], Some(TierId(1)));
+        assert!((books.saved + 100.0 * 25.0 * far).abs() < 1e-6, "it fell by one: {}", books.saved);
     }
 
     #[test]

@@ -10,6 +10,7 @@
 //!              each sample: both memories predict it, then count it
 //! each epoch:  (it waits while new pages would take the room that is made for others)
 //!              counts age; the memory that predicted better leads; variance is analysed by region
+//!              of each pair of tiers, the pair that differs most in latency first:
 //!              swap slow and fast pages, most different first, while
 //!                  (rate up - rate down - error) x gain x stay > price of a swap and its way back
 //!              as long as the allowance, less the way back of all displaced pages, pays for it
@@ -49,6 +50,13 @@ const LOST: f64 = 1.0 / 16.0;
 /// Pages moved up after as many were moved down.
 const CHUNK: usize = 512;
 
+/// Two tiers between which pages are exchanged.
+#[derive(Debug, Clone, Copy)]
+struct Pair {
+    upper: TierId,
+    lower: TierId,
+}
+
 #[derive(Debug)]
 pub(crate) struct Isotherm {
     books: Books,
@@ -56,6 +64,8 @@ pub(crate) struct Isotherm {
     /// Share of the program's time that sampling may take.
     overhead: f64,
     period: u64,
+    /// The tier that each page of the plan leaves.
+    origins: Vec<TierId>,
     /// Samples since the last epoch, and since it woke.
     fresh: usize,
     evidence: usize,
@@ -77,6 +87,7 @@ impl Isotherm {
             rates: Rates::new(setup.pages),
             overhead: FIRST,
             period: FIRST_PERIOD,
+            origins: Vec::new(),
             fresh: 0,
             evidence: 0,
             displaced: 0,
@@ -108,21 +119,28 @@ impl Isotherm {
     /// Ends an epoch: plans the swaps that pay.
     fn decide(&mut self, view: &dyn View, plan: &mut Plan) {
         self.rates.age();
-        let (pages, gain, stay) = (self.rates.pages(), self.books.saving(), self.stay());
+        let (pages, stay) = (self.rates.pages(), self.stay());
         self.work.swept += self.rates.bytes() as u64;
-        self.work.operations += 12 * pages as u64;
-        let (swap, afforded) = (MOVES_OF_SWAP * self.books.price_of_move(), self.afforded());
-        let value = gain * stay / self.rates.exposure();
+        let (swap, mut afforded) = (MOVES_OF_SWAP * self.books.price_of_move(), self.afforded());
         let mut earned = 0.0;
-        if value > 0.0 && afforded >= 1.0 {
-            let margin = swap / value;
-            let mut swaps = Swaps::new();
-            self.each_page(view, |_, bin, fast| swaps.add(bin, fast));
-            let free = view.free(TierId::FAST).0.saturating_sub(view.capacity(TierId::FAST).0 / 1000);
-            let cut = swaps.cut(free as u32, margin, afforded as u32);
-            earned = cut.gain * value - f64::from(cut.promoted) * swap;
-            if cut.promoted > 0 {
-                self.swap(cut, view, plan);
+        let mut filled = vec![0; view.tiers()];
+        for pair in self.pairs(view.tiers()) {
+            self.work.operations += 12 * pages as u64;
+            let value = self.books.saving(pair.upper, pair.lower) * stay / self.rates.exposure();
+            if value > 0.0 && afforded >= 1.0 {
+                let margin = swap / value;
+                let planned = sorted(plan);
+                let mut swaps = Swaps::new();
+                self.each_page(view, pair, &planned, |_, bin, fast| swaps.add(bin, fast));
+                let filled = &mut filled[pair.upper.index()];
+                let reserve = view.capacity(pair.upper).0 / 1000;
+                let free = view.free(pair.upper).0.saturating_sub(reserve + *filled);
+                let cut = swaps.cut(free as u32, margin, afforded as u32);
+                earned += cut.gain * value - f64::from(cut.promoted) * swap;
+                if cut.promoted > 0 {
+                    *filled += self.swap(cut, view, pair, &planned, plan);
+                    afforded -= f64::from(cut.promoted);
+                }
             }
         }
         let (looking, saved, running) = (self.books.looking(), self.books.saved, self.books.elapsed());
@@ -137,6 +155,17 @@ impl Isotherm {
         self.before = (looking, saved, running);
     }
 
+    /// Returns all pairs of tiers, that with the greatest difference in latency first.
+    fn pairs(&self, tiers: usize) -> Vec<Pair> {
+        let tier = |index: usize| TierId(index as u8);
+        let below =
+            |upper| (upper + 1..tiers).map(move |lower| Pair { upper: tier(upper), lower: tier(lower) });
+        let mut pairs: Vec<Pair> = (0..tiers).flat_map(below).collect();
+        let saving = |pair: &Pair| self.books.saving(pair.upper, pair.lower);
+        pairs.sort_by(|one, other| saving(other).total_cmp(&saving(one)));
+        pairs
+    }
+
     /// Returns whether new pages have come so fast since the last look that they would take the room which is
     /// made for others.
     fn has_grown(&mut self, now: Nanos, view: &dyn View) -> bool {
@@ -148,8 +177,16 @@ impl Isotherm {
         new * self.books.time_of_move() > LOST * passed
     }
 
-    /// Calls `each` with every mapped page's bin and whether it is fast.
-    fn each_page(&self, view: &dyn View, mut each: impl FnMut(PageId, usize, bool)) {
+    /// Calls `each` with every page of a pair of tiers that is not `planned`: its bin, and whether it is in
+    /// the upper one.
+    fn each_page(
+        &self,
+        view: &dyn View,
+        pair: Pair,
+        planned: &[PageId],
+        mut each: impl FnMut(PageId, usize, bool),
+    ) {
+        let of_pair = |tier: &TierId| *tier == pair.upper || *tier == pair.lower;
         let mut tiers = [None; BLOCK];
         let mut pages = [PageId(0); BLOCK];
         for first in (0..self.rates.pages()).step_by(BLOCK) {
@@ -160,8 +197,11 @@ impl Isotherm {
             // Most pages have been counted as often as their neighbour.
             let mut known = [None; 2];
             for (&page, tier) in pages[..count].iter().zip(tiers) {
-                if let Some(tier) = tier {
-                    let (counted, fast) = (self.rates.counted(page), tier == TierId::FAST);
+                if let Some(tier) = tier.filter(of_pair) {
+                    if !planned.is_empty() && planned.binary_search(&page).is_ok() {
+                        continue;
+                    }
+                    let (counted, fast) = (self.rates.counted(page), tier == pair.upper);
                     let bin = match known[usize::from(fast)] {
                         Some((count, bin)) if count == counted => bin,
                         _ => bin_of(block.rate(counted), fast),
@@ -173,22 +213,35 @@ impl Isotherm {
         }
     }
 
-    fn swap(&mut self, mut cut: Cut, view: &dyn View, plan: &mut Plan) {
+    /// Appends the moves of a cut; returns how many of them take free room of the upper tier.
+    fn swap(
+        &mut self,
+        mut cut: Cut,
+        view: &dyn View,
+        pair: Pair,
+        planned: &[PageId],
+        plan: &mut Plan,
+    ) -> u64 {
         let (mut up, mut down) = (Vec::new(), Vec::new());
-        self.each_page(view, |page, bin, fast| {
+        self.each_page(view, pair, planned, |page, bin, fast| {
             if cut.takes(bin, fast) {
                 if fast { down.push(page) } else { up.push(page) }
             }
         });
-        let to = |to| move |&page: &PageId| Move { page, to };
+        let mut add = |pages: &[PageId], from, to| {
+            plan.moves.extend(pages.iter().map(|&page| Move { page, to }));
+            self.origins.resize(plan.moves.len(), from);
+        };
+        let Pair { upper, lower } = pair;
         // Free room first, then room that was made.
         let ahead = up.len().saturating_sub(down.len());
-        plan.moves.extend(up[..ahead].iter().map(to(TierId::FAST)));
+        add(&up[..ahead], lower, upper);
         for (up, down) in up[ahead..].chunks(CHUNK).zip(down.chunks(CHUNK)) {
-            plan.moves.extend(down.iter().map(to(TierId::FAST.slower())));
-            plan.moves.extend(up.iter().map(to(TierId::FAST)));
+            add(down, upper, lower);
+            add(up, lower, upper);
         }
         self.work.operations += 6 * self.rates.pages() as u64;
+        ahead as u64
     }
 
     /// Returns the sampling that the overhead allows.
@@ -212,6 +265,13 @@ impl Isotherm {
     }
 }
 
+/// Returns the pages that a plan moves, in order.
+fn sorted(plan: &Plan) -> Vec<PageId> {
+    let mut pages: Vec<PageId> = plan.moves.iter().map(|step| step.page).collect();
+    pages.sort_unstable();
+    pages
+}
+
 fn request(rate: SamplingRate, batch: usize, tick: Nanos, overhead: f64) -> Sampling {
     let budget = Nanos((overhead * Nanos::SECOND.0 as f64) as u64);
     Sampling::loads(rate, SamplingScope::AllTiers, batch, tick).and_stores().within(budget)
@@ -233,9 +293,10 @@ impl Policy for Isotherm {
 
     fn observe(&mut self, batch: &SampleBatch, view: &mut dyn View) {
         self.rates.grow(view.pages());
-        self.books.begin(batch, [TierId::FAST, TierId::FAST.slower()].map(|tier| view.latency(tier)));
+        let tiers = 0..view.tiers() as u8;
+        self.books.begin(batch, tiers.map(|tier| view.latency(TierId(tier))));
         for sample in &batch.samples {
-            let counts = self.books.note(sample, self.rates.displaced(sample.page));
+            let counts = self.books.note(sample, self.rates.home(sample.page, sample.tier));
             self.rates.count(sample.page, counts);
         }
         let samples = batch.samples.len();
@@ -252,6 +313,7 @@ impl Policy for Isotherm {
     fn step(&mut self, now: Nanos, view: &mut dyn View, plan: &mut Plan) {
         if !self.has_grown(now, view) && self.fresh >= self.batch() && view.tiers() > 1 {
             self.fresh = 0;
+            self.origins.clear();
             self.decide(view, plan);
         }
         if self.books.changed() && self.overhead < FIRST {
@@ -262,12 +324,13 @@ impl Policy for Isotherm {
     }
 
     fn settle(&mut self, plan: &Plan, outcome: &Outcome, _view: &mut dyn View) {
-        let moved = plan.moves.iter().zip(&outcome.moves).filter(|(_, status)| **status == MoveStatus::Moved);
+        let moved = |(_, status): &(_, &MoveStatus)| **status == MoveStatus::Moved;
+        let steps = plan.moves.iter().zip(&self.origins).zip(&outcome.moves).filter(moved);
         let mut count = 0;
-        for (step, _) in moved {
-            self.rates.displace(step.page);
-            let away = self.rates.displaced(step.page);
-            self.displaced = if away { self.displaced + 1 } else { self.displaced - 1 };
+        for ((step, &from), _) in steps {
+            self.displaced -= usize::from(self.rates.displaced(step.page));
+            self.rates.displace(step.page, from, step.to);
+            self.displaced += usize::from(self.rates.displaced(step.page));
             count += 1;
         }
         self.books.note_moves(count);
@@ -307,7 +370,7 @@ mod tests {
                 time: Nanos(0),
                 page: PageId(page),
                 weight: period as u32,
-                latency: if tier == TierId::FAST { 100 } else { 250 },
+                latency: view.latency(tier).0 as u32,
                 exposed: 0,
                 tier,
                 operation: Operation::Load,
@@ -366,6 +429,32 @@ mod tests {
         assert!(policy.books.saved > 0.0);
         let displaced = (PAGES - 50..PAGES).filter(|&page| policy.rates.displaced(PageId(page)));
         assert!(displaced.count() >= 45);
+    }
+
+    #[test]
+    fn of_three_tiers_the_hottest_pages_come_to_the_fastest_and_the_next_to_the_middle_one() {
+        let mut view = TestView::new(&[Pages(50), Pages(200), Pages(u64::from(PAGES))], PAGES as usize);
+        let mut policy =
+            Isotherm::new(&parameters(&[], &[]), &Setup { tiers: 3, ..setup(PAGES as usize, 50) });
+        // Half of all samples go to the last 40 pages, four of ten to the 160 before.
+        let page = |index: u32| match index % 10 {
+            0 => index * 7 % PAGES,
+            1..=5 => PAGES - 40 + (index / 10 * 5 + index % 10) % 40,
+            _ => PAGES - 200 + (index / 10 * 4 + index % 10) % 160,
+        };
+        let mut moves = 0;
+        for round in 0..120 {
+            let pages: Vec<u32> = (0..300).map(|index| page(round as u32 * 300 + index)).collect();
+            let batch = batch(&view, round, &pages, policy.period);
+            moves += turn(&mut policy, &mut view, &batch, Nanos(10_000_000 * (round + 1))).0.moves.len();
+        }
+        let placed = |pages: std::ops::Range<u32>, tier: u8| {
+            pages.filter(|&page| view.tier_of(PageId(page)) == Some(TierId(tier))).count()
+        };
+        assert!(placed(PAGES - 40..PAGES, 0) >= 36, "{}", placed(PAGES - 40..PAGES, 0));
+        assert!(placed(PAGES - 200..PAGES - 40, 1) >= 140, "{}", placed(PAGES - 200..PAGES - 40, 1));
+        assert!(moves < 1200, "each in a move or two, and as many the other way: {moves}");
+        assert!(policy.books.saved > 0.0);
     }
 
     /// Moves while 20 pages come with each look, one look each `step` nanoseconds, and after that.

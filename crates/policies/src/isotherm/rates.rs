@@ -1,6 +1,6 @@
 //! Page rates from few samples: two memories of counts, each shrunk to its neighbourhood.
 
-use isotherm_core::PageId;
+use isotherm_core::{PageId, TierId};
 
 /// Pages of a neighbourhood: 2 MiB of base pages.
 const REGION: usize = 512;
@@ -10,9 +10,12 @@ pub(crate) const BLOCK: usize = 16;
 const RATIO: f64 = 8.0;
 /// Share of a prediction that is uniform, so that no sample is impossible.
 const UNIFORM: f64 = 0.01;
-/// A count's top bit in the long memory: the page is not where it was first.
-const DISPLACED: u16 = 1 << 15;
-const MOST: u16 = DISPLACED - 1;
+/// A count's top bit. Both memories' bits together are how many tiers a page is from where it was first,
+/// modulo [`TIERS`]: the short memory has the high one.
+const AWAY: u16 = 1 << 15;
+const MOST: u16 = AWAY - 1;
+/// Tiers that are told apart; slower ones count as the last of them.
+const TIERS: u8 = 4;
 
 /// A page's rate in samples of the leading memory: its expectation, and the variance of that.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -198,7 +201,7 @@ impl Rates {
             let count = &mut count[memory];
             let value = *count & MOST;
             let halved = (value + (value & 1 & (page as u16 ^ self.halvings))) >> 1;
-            *count = *count & DISPLACED | halved;
+            *count = *count & AWAY | halved;
             total += u64::from(halved);
         }
         let memory = &mut self.memories[memory];
@@ -257,19 +260,39 @@ impl Rates {
         self.half_life
     }
 
+    /// Returns the tier that a page, now in `tier`, was in first; `None` if it is there.
     #[inline]
-    pub(crate) fn displaced(&self, page: PageId) -> bool {
-        self.counts[page.index()][1] & DISPLACED != 0
+    pub(crate) fn home(&self, page: PageId, tier: TierId) -> Option<TierId> {
+        let away = self.away(page);
+        (away != 0).then(|| TierId((told_apart(tier) + away) % TIERS))
     }
 
-    /// Notes that a page has left the fast tier or come into it.
-    pub(crate) fn displace(&mut self, page: PageId) {
-        self.counts[page.index()][1] ^= DISPLACED;
+    /// Returns whether a page is not where it was first.
+    pub(crate) fn displaced(&self, page: PageId) -> bool {
+        self.away(page) != 0
+    }
+
+    /// Notes that a page has moved.
+    pub(crate) fn displace(&mut self, page: PageId, from: TierId, to: TierId) {
+        let away = (self.away(page) + TIERS + told_apart(from) - told_apart(to)) % TIERS;
+        let [short, long] = &mut self.counts[page.index()];
+        *short = *short & MOST | (u16::from(away >> 1) << 15);
+        *long = *long & MOST | (u16::from(away & 1) << 15);
+    }
+
+    #[inline]
+    fn away(&self, page: PageId) -> u8 {
+        let [short, long] = self.counts[page.index()].map(|count| (count >> 15) as u8);
+        short << 1 | long
     }
 
     pub(crate) fn bytes(&self) -> usize {
         size_of_val(&self.counts[..]) + size_of_val(&self.regions[..])
     }
+}
+
+fn told_apart(tier: TierId) -> u8 {
+    tier.0.min(TIERS - 1)
 }
 
 #[cfg(test)]
@@ -330,7 +353,7 @@ mod tests {
     #[test]
     fn halving_keeps_rates_and_the_mark_of_displaced_pages() {
         let mut rates = Rates::new(REGION);
-        rates.displace(PageId(7));
+        rates.displace(PageId(7), TierId(2), TierId(1));
         for _ in 0..40 {
             (0..REGION as u32).for_each(|page| rates.count(PageId(page), 1));
             rates.expose(512.0, 1.0);
@@ -339,8 +362,12 @@ mod tests {
         assert!(rates.displaced(PageId(7)) && !rates.displaced(PageId(8)));
         let rate = rates.rate(PageId(7)).mean / rates.exposure();
         assert!((rate * 512.0 - 1.0).abs() < 0.05, "a sample each 512: {rate}");
-        rates.displace(PageId(7));
-        assert!(!rates.displaced(PageId(7)));
+        let home = |rates: &Rates, tier| rates.home(PageId(7), TierId(tier));
+        assert_eq!(home(&rates, 1), Some(TierId(2)));
+        rates.displace(PageId(7), TierId(1), TierId(0));
+        assert_eq!(home(&rates, 0), Some(TierId(2)), "the first place counts");
+        rates.displace(PageId(7), TierId(0), TierId(2));
+        assert_eq!(home(&rates, 2), None);
     }
 
     #[test]

@@ -1,0 +1,484 @@
+//! A policy for two tiers on a machine with more: an instance of it for each pair of adjacent tiers.
+//!
+//! An instance sees a machine of two tiers: the pages in them, and their samples, faults, devices and
+//! counters. A page climbs or falls by one tier at a time, and leaves an instance's memory when another one
+//! moves it out of the two, as if it had been unmapped. All move pages in one plan, the lowest pair first, so
+//! that a tier has room for what falls into it.
+//!
+//! Accessed bits belong to all: what a scan of one instance clears, the others are told by theirs.
+
+use std::ops::Range;
+
+use isotherm_core::parameters::Parameters;
+use isotherm_core::{
+    Allocation, Bytes, Counters, Gauge, MigrationContext, Move, MoveStatus, Nanos, Outcome, PageId, PageSize,
+    Pages, Plan, Policy, Reclaim, Record, SampleBatch, Sampling, SamplingRate, Setup, Signals, TierId, View,
+};
+
+use crate::registry::BuildError;
+
+/// Builds a policy, on every pair of tiers if there are more than two.
+pub(crate) fn build(
+    parameters: &Parameters,
+    setup: &Setup,
+    one: Constructor,
+) -> Result<Box<dyn Policy>, BuildError> {
+    if setup.tiers <= 2 {
+        return one(parameters, setup);
+    }
+    Ok(Box::new(AdjacentPairs::new(parameters, setup, one)?))
+}
+
+/// Builds a policy for two tiers.
+pub(crate) type Constructor = fn(&Parameters, &Setup) -> Result<Box<dyn Policy>, BuildError>;
+
+/// A policy's instances, that of the fastest pair first.
+struct AdjacentPairs {
+    pairs: Vec<Pair>,
+    /// What the others are built with, once the sizes of their tiers are known.
+    pending: Option<(Parameters, Setup, Constructor)>,
+    failure: Option<String>,
+    batch: SampleBatch,
+    outcome: Outcome,
+    /// Pages that a step moves so far, sorted.
+    moving: Vec<PageId>,
+}
+
+struct Pair {
+    policy: Box<dyn Policy>,
+    /// The faster of its tiers.
+    upper: u8,
+    request: Sampling,
+    plan: Plan,
+    /// For each of its moves, whether it was passed on: its page may have left the two tiers.
+    passed_on: Vec<bool>,
+    /// Pages whose accessed bits other instances cleared, a bit each; empty before the first.
+    cleared: Vec<u64>,
+}
+
+impl Pair {
+    fn new(policy: Box<dyn Policy>, upper: usize) -> Self {
+        let request = policy.sampling();
+        Self {
+            policy,
+            upper: upper as u8,
+            request,
+            plan: Plan::default(),
+            passed_on: Vec::new(),
+            cleared: Vec::new(),
+        }
+    }
+
+    /// Returns the tier as the instance knows it; `None` for one that is not of the pair.
+    fn own(&self, tier: TierId) -> Option<TierId> {
+        own(self.upper, tier)
+    }
+
+    fn of_machine(&self, tier: TierId) -> TierId {
+        TierId(self.upper + tier.0)
+    }
+}
+
+fn own(upper: u8, tier: TierId) -> Option<TierId> {
+    tier.0.checked_sub(upper).filter(|&tier| tier < 2).map(TierId)
+}
+
+impl AdjacentPairs {
+    fn new(parameters: &Parameters, setup: &Setup, one: Constructor) -> Result<Self, BuildError> {
+        let first = one(parameters, &Setup { tiers: 2, ..*setup })?;
+        Ok(Self {
+            pairs: vec![Pair::new(first, 0)],
+            pending: Some((parameters.clone(), *setup, one)),
+            failure: None,
+            batch: SampleBatch::default(),
+            outcome: Outcome::default(),
+            moving: Vec::new(),
+        })
+    }
+
+    fn build_others(&mut self, view: &dyn View) {
+        let Some((parameters, setup, one)) = self.pending.take() else { return };
+        for upper in 1..view.tiers().saturating_sub(1) {
+            let fast = view.capacity(TierId(upper as u8));
+            match one(&parameters, &Setup { fast, tiers: 2, ..setup }) {
+                Ok(policy) => self.pairs.push(Pair::new(policy, upper)),
+                Err(error) => self.failure = Some(error.to_string()),
+            }
+        }
+    }
+
+    fn first(&self) -> &dyn Policy {
+        self.pairs[0].policy.as_ref()
+    }
+}
+
+/// Copies the part of a batch that concerns a pair.
+fn divide(batch: &SampleBatch, upper: u8, part: &mut SampleBatch) {
+    let own = |tier| own(upper, tier);
+    part.samples.clear();
+    part.samples.extend(batch.samples.iter().filter_map(|sample| {
+        let tier = own(sample.tier)?;
+        Some(isotherm_core::Sample { tier, ..*sample })
+    }));
+    part.faults.clear();
+    part.faults.extend(batch.faults.iter().filter_map(|fault| {
+        let tier = own(fault.tier)?;
+        Some(isotherm_core::HintFault { tier, ..*fault })
+    }));
+    part.devices.clear();
+    part.devices.extend(batch.devices.iter().filter_map(|reading| {
+        let tier = own(reading.tier).filter(|&tier| tier != TierId::FAST)?;
+        Some(isotherm_core::DeviceReading { tier, ..reading.clone() })
+    }));
+    let tiers = batch.counters.tiers.iter().skip(usize::from(upper)).take(2).copied().collect();
+    part.counters = Counters { tiers, ..batch.counters };
+    (part.lost, part.spent) = (batch.lost, batch.spent);
+}
+
+/// Returns a request that gives each instance at least what it asks for.
+fn united(requests: impl Iterator<Item = Sampling>) -> Option<Sampling> {
+    let density = |rate: SamplingRate| match rate {
+        SamplingRate::Off => 0.0,
+        SamplingRate::Period(period) => 1.0 / period as f64,
+        SamplingRate::Frequency(frequency) => frequency as f64,
+    };
+    requests.reduce(|one, other| {
+        let denser = if density(other.rate) > density(one.rate) { other } else { one };
+        Sampling {
+            stores: one.stores || other.stores,
+            batch: one.batch.min(other.batch),
+            tick: one.tick.min(other.tick),
+            fast_divisor: one.fast_divisor.min(other.fast_divisor),
+            budget: one.budget.max(other.budget),
+            ..denser
+        }
+    })
+}
+
+impl Policy for AdjacentPairs {
+    fn signals(&self) -> Signals {
+        self.first().signals()
+    }
+
+    fn sampling(&self) -> Sampling {
+        self.first().sampling()
+    }
+
+    fn record(&self) -> Record {
+        self.first().record()
+    }
+
+    fn allocation(&self) -> Allocation {
+        self.first().allocation()
+    }
+
+    fn migration_context(&self) -> MigrationContext {
+        self.first().migration_context()
+    }
+
+    fn grows(&self) -> bool {
+        self.first().grows()
+    }
+
+    fn observe(&mut self, batch: &SampleBatch, view: &mut dyn View) {
+        self.build_others(view);
+        for index in 0..self.pairs.len() {
+            divide(batch, self.pairs[index].upper, &mut self.batch);
+            with_view(&mut self.pairs, index, view, |pair, view| pair.policy.observe(&self.batch, view));
+        }
+    }
+
+    fn step(&mut self, now: Nanos, view: &mut dyn View, plan: &mut Plan) {
+        self.moving.clear();
+        for index in (0..self.pairs.len()).rev() {
+            with_view(&mut self.pairs, index, view, |pair, view| {
+                pair.plan.clear();
+                pair.policy.step(now, view, &mut pair.plan);
+            });
+            let pair = &mut self.pairs[index];
+            let passes = |step: &Move| {
+                let here = view.tier_of(step.page).and_then(|tier| own(pair.upper, tier)).is_some();
+                here && self.moving.binary_search(&step.page).is_err()
+            };
+            pair.passed_on.clear();
+            pair.passed_on.extend(pair.plan.moves.iter().map(passes));
+            let passed = pair.plan.moves.iter().zip(&pair.passed_on).filter(|(_, passed)| **passed);
+            let first = plan.moves.len();
+            plan.moves.extend(passed.map(|(step, _)| Move { page: step.page, to: pair.of_machine(step.to) }));
+            self.moving.extend(plan.moves[first..].iter().map(|step| step.page));
+            self.moving.sort_unstable();
+            let of_machine =
+                |&Reclaim { from, pages }: &Reclaim| Reclaim { from: pair.of_machine(from), pages };
+            plan.reclaim.extend(pair.plan.reclaim.iter().map(of_machine));
+            plan.copying = pair.plan.copying;
+            plan.arm.extend(&pair.plan.arm);
+            plan.device = pair.plan.device.or(plan.device);
+            plan.work.touches += pair.plan.work.touches;
+            plan.work.operations += pair.plan.work.operations;
+            plan.work.swept += pair.plan.work.swept;
+            plan.sleep = plan.sleep.max(pair.plan.sleep);
+            if let Some(request) = pair.plan.sampling {
+                pair.request = request;
+                plan.sampling = Some(request);
+            }
+        }
+        if plan.sampling.is_some() {
+            plan.sampling = united(self.pairs.iter().map(|pair| pair.request));
+        }
+    }
+
+    fn settle(&mut self, _plan: &Plan, outcome: &Outcome, view: &mut dyn View) {
+        let mut moves = outcome.moves.iter().copied();
+        let mut reclaimed = outcome.reclaimed.iter().copied();
+        for index in (0..self.pairs.len()).rev() {
+            let pair = &self.pairs[index];
+            if !pair.plan.moves_pages() {
+                continue;
+            }
+            let part = &mut self.outcome;
+            part.clear();
+            let status = |&passed: &bool| passed.then(|| moves.next()).flatten().unwrap_or(MoveStatus::Gone);
+            part.moves.extend(pair.passed_on.iter().map(status));
+            part.reclaimed.extend(reclaimed.by_ref().take(pair.plan.reclaim.len()));
+            if !pair.plan.reclaim.is_empty() {
+                let fell = |page: &&PageId| {
+                    view.tier_of(**page)
+                        .and_then(|tier| pair.own(tier))
+                        .is_some_and(|tier| tier != TierId::FAST)
+                };
+                part.demoted.extend(outcome.demoted.iter().filter(fell));
+            }
+            with_view(&mut self.pairs, index, view, |pair, view| {
+                pair.policy.settle(&pair.plan, &self.outcome, view);
+            });
+        }
+    }
+
+    fn metadata(&self) -> Bytes {
+        let bytes = |pair: &Pair| pair.policy.metadata().0 + size_of_val(&pair.cleared[..]) as u64;
+        Bytes(self.pairs.iter().map(bytes).sum())
+    }
+
+    /// Appends those of the fastest pair.
+    fn gauges(&self, gauges: &mut Vec<Gauge>) {
+        self.first().gauges(gauges);
+    }
+
+    fn failure(&self) -> Option<String> {
+        self.failure.clone().or_else(|| self.pairs.iter().find_map(|pair| pair.policy.failure()))
+    }
+}
+
+/// Calls `work` with a pair and its view, and tells the other pairs which accessed bits it cleared.
+fn with_view(
+    pairs: &mut [Pair],
+    index: usize,
+    view: &mut dyn View,
+    work: impl FnOnce(&mut Pair, &mut dyn View),
+) {
+    let pair = &mut pairs[index];
+    let mut seen = std::mem::take(&mut pair.cleared);
+    let mut own = PairView { upper: pair.upper, seen: &mut seen, accessed: Vec::new(), view };
+    work(pair, &mut own);
+    let accessed = own.accessed;
+    pair.cleared = seen;
+    for other in pairs.iter_mut().enumerate().filter(|(other, _)| *other != index).map(|(_, pair)| pair) {
+        for &page in &accessed {
+            let word = page.index() / 64;
+            if other.cleared.len() <= word {
+                other.cleared.resize(word + 1, 0);
+            }
+            other.cleared[word] |= 1 << (page.0 % 64);
+        }
+    }
+}
+
+/// A machine's memory as far as it lies in two adjacent tiers.
+struct PairView<'a> {
+    upper: u8,
+    /// Pages whose accessed bits other instances cleared.
+    seen: &'a mut Vec<u64>,
+    /// Pages whose accessed bits this one cleared.
+    accessed: Vec<PageId>,
+    view: &'a mut dyn View,
+}
+
+impl PairView<'_> {
+    fn of_machine(&self, tier: TierId) -> TierId {
+        TierId(self.upper + tier.0)
+    }
+
+    /// Returns whether another instance saw the page accessed since the last scan.
+    fn take_seen(&mut self, page: PageId) -> bool {
+        let Some(word) = self.seen.get_mut(page.index() / 64) else { return false };
+        let bit = 1 << (page.0 % 64);
+        let seen = *word & bit != 0;
+        *word &= !bit;
+        seen
+    }
+}
+
+impl View for PairView<'_> {
+    fn tiers(&self) -> usize {
+        2
+    }
+
+    fn page_size(&self) -> PageSize {
+        self.view.page_size()
+    }
+
+    fn latency(&self, tier: TierId) -> Nanos {
+        self.view.latency(self.of_machine(tier))
+    }
+
+    fn capacity(&self, tier: TierId) -> Pages {
+        self.view.capacity(self.of_machine(tier))
+    }
+
+    fn free(&self, tier: TierId) -> Pages {
+        self.view.free(self.of_machine(tier))
+    }
+
+    fn pages(&self) -> usize {
+        self.view.pages()
+    }
+
+    fn tier_of(&self, page: PageId) -> Option<TierId> {
+        self.view.tier_of(page).and_then(|tier| own(self.upper, tier))
+    }
+
+    fn tiers_of(&self, pages: &[PageId], tiers: &mut [Option<TierId>]) {
+        self.view.tiers_of(pages, tiers);
+        tiers.iter_mut().for_each(|tier| *tier = tier.and_then(|tier| own(self.upper, tier)));
+    }
+
+    fn walk(&mut self, cursor: PageId, limit: usize, found: &mut Vec<(PageId, TierId)>) -> Option<PageId> {
+        let mut all = Vec::new();
+        let next = self.view.walk(cursor, limit, &mut all);
+        found.extend(all.into_iter().filter_map(|(page, tier)| Some((page, own(self.upper, tier)?))));
+        next
+    }
+
+    fn scan_accessed(
+        &mut self,
+        cursor: PageId,
+        limit: usize,
+        found: &mut Vec<(PageId, TierId, bool)>,
+    ) -> Option<PageId> {
+        let mut all = Vec::new();
+        let next = self.view.scan_accessed(cursor, limit, &mut all);
+        for (page, tier, accessed) in all {
+            if accessed {
+                self.accessed.push(page);
+            }
+            let seen = self.take_seen(page);
+            found.extend(own(self.upper, tier).map(|tier| (page, tier, accessed || seen)));
+        }
+        next
+    }
+
+    fn huge_range(&self, page: PageId) -> Range<u32> {
+        self.view.huge_range(page)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::*;
+    use crate::registry::{Kind, find};
+    use crate::support::test_view::{TestView, batch_of, setup, turn};
+
+    fn three_tiers() -> TestView {
+        TestView::new(&[Pages(4), Pages(8), Pages(100)], 40)
+    }
+
+    fn built(name: &str) -> Box<dyn Policy> {
+        let entry = find(name).expect("registered");
+        let Kind::Policy(build) = entry.kind else { panic!("no bound") };
+        build(&entry.parameters(), &Setup { tiers: 3, ..setup(40, 4) }).expect("its defaults")
+    }
+
+    #[test]
+    fn a_page_of_the_slowest_tier_climbs_step_by_step_and_others_fall() {
+        let (mut policy, mut view) = (built("lru"), three_tiers());
+        let mut tiers = Vec::new();
+        for time in 1..=6 {
+            let batch = batch_of(&view, &[39; 64], (0, 64));
+            turn(policy.as_mut(), &mut view, &batch, Nanos(time * 1_000_000_000));
+            tiers.push(view.tier_of(PageId(39)).expect("mapped").0);
+        }
+        assert_eq!(tiers[0], 1, "{tiers:?}");
+        assert_eq!(tiers.last(), Some(&0), "{tiers:?}");
+        let used = view.pages_in(TierId(0)).len() + view.pages_in(TierId(1)).len();
+        assert!(used >= 10, "both stay nearly full: {used}");
+    }
+
+    /// The pages that a policy found accessed, by the capacity of the faster tier that it saw.
+    static FOUND: Mutex<Vec<(u64, Vec<u32>)>> = Mutex::new(Vec::new());
+
+    /// Scans all accessed bits at each step, and moves nothing.
+    struct Scanner;
+
+    impl Policy for Scanner {
+        fn signals(&self) -> Signals {
+            Signals::NONE
+        }
+
+        fn sampling(&self) -> Sampling {
+            let scope = isotherm_core::SamplingScope::AllTiers;
+            Sampling::loads(SamplingRate::Off, scope, 1, Nanos(1))
+        }
+
+        fn observe(&mut self, _: &SampleBatch, _: &mut dyn View) {}
+
+        fn step(&mut self, _: Nanos, view: &mut dyn View, _: &mut Plan) {
+            let mut found = Vec::new();
+            view.scan_accessed(PageId(0), usize::MAX, &mut found);
+            let accessed = found.iter().filter(|(.., accessed)| *accessed).map(|(page, ..)| page.0);
+            let entry = (view.capacity(TierId::FAST).0, accessed.collect());
+            FOUND.lock().expect("one thread").push(entry);
+        }
+
+        fn metadata(&self) -> Bytes {
+            Bytes(0)
+        }
+    }
+
+    #[test]
+    fn each_instance_learns_of_every_accessed_bit_of_its_tiers_once() {
+        let setup = Setup { tiers: 3, ..setup(40, 4) };
+        let mut policy =
+            build(&Parameters::default(), &setup, |_, _| Ok(Box::new(Scanner))).expect("it never fails");
+        let mut view = three_tiers();
+        // One page of each tier.
+        view.accessed = vec![1, 6, 30];
+        for time in 1..=2 {
+            turn(policy.as_mut(), &mut view, &SampleBatch::default(), Nanos(time));
+        }
+        let found = FOUND.lock().expect("one thread").clone();
+        // The lower pair, of 8 pages, steps first.
+        let expected = [(8, vec![6, 30]), (4, vec![1, 6]), (8, vec![]), (4, vec![])];
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn no_instance_moves_a_page_that_has_left_its_tiers() {
+        for entry in crate::ALL.iter().filter(|entry| matches!(entry.kind, Kind::Policy(_))) {
+            let (mut policy, mut view) = (built(entry.name), three_tiers());
+            for time in 1..=30u64 {
+                let pages: Vec<u32> = (0..64).map(|index| (time as u32 * 7 + index * index) % 40).collect();
+                let batch = batch_of(&view, &pages, (0, 64));
+                let before = view.clone();
+                let (plan, outcome) = turn(policy.as_mut(), &mut view, &batch, Nanos(time * 1_000_000_000));
+                assert_eq!(plan.moves.len(), outcome.moves.len());
+                for step in &plan.moves {
+                    let from = before.tier_of(step.page).expect("mapped");
+                    let adjacent = from.0.abs_diff(step.to.0) == 1 || entry.name == "isotherm";
+                    assert!(adjacent, "{}: {step:?} from {from:?}", entry.name);
+                }
+            }
+        }
+    }
+}
