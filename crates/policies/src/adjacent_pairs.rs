@@ -2,8 +2,11 @@
 //!
 //! An instance sees a machine of two tiers: the pages in them, and their samples, faults, devices and
 //! counters. A page climbs or falls by one tier at a time, and leaves an instance's memory when another one
-//! moves it out of the two, as if it had been unmapped. All move pages in one plan, the lowest pair first, so
-//! that a tier has room for what falls into it.
+//! moves it out of the two, as if it had been unmapped.
+//!
+//! All move pages in one plan, the lowest pair first. Two full tiers exchange pages through a little room that
+//! the slower one keeps free. Where it has none, a page that falls goes to the next tier, as in the kernel
+//! (`demote_folio_list` in mm/vmscan.c, Linux 6.12).
 //!
 //! Accessed bits belong to all: what a scan of one instance clears, the others are told by theirs.
 
@@ -32,6 +35,9 @@ pub(crate) fn build(
 /// Builds a policy for two tiers.
 pub(crate) type Constructor = fn(&Parameters, &Setup) -> Result<Box<dyn Policy>, BuildError>;
 
+/// A tier behind the fast one keeps one page in so many free.
+const SPARE: u64 = 1000;
+
 /// A policy's instances, that of the fastest pair first.
 struct AdjacentPairs {
     pairs: Vec<Pair>,
@@ -42,6 +48,8 @@ struct AdjacentPairs {
     outcome: Outcome,
     /// Pages that a step moves so far, sorted.
     moving: Vec<PageId>,
+    /// Free pages of each tier after these moves.
+    room: Vec<i64>,
 }
 
 struct Pair {
@@ -50,8 +58,8 @@ struct Pair {
     upper: u8,
     request: Sampling,
     plan: Plan,
-    /// For each of its moves, whether it was passed on: its page may have left the two tiers.
-    passed_on: Vec<bool>,
+    /// For each of its moves, the place in the machine's plan; `None` if its page has left the two tiers.
+    places: Vec<Option<usize>>,
     /// Pages whose accessed bits other instances cleared, a bit each; empty before the first.
     cleared: Vec<u64>,
 }
@@ -64,7 +72,7 @@ impl Pair {
             upper: upper as u8,
             request,
             plan: Plan::default(),
-            passed_on: Vec::new(),
+            places: Vec::new(),
             cleared: Vec::new(),
         }
     }
@@ -76,6 +84,38 @@ impl Pair {
 
     fn of_machine(&self, tier: TierId) -> TierId {
         TierId(self.upper + tier.0)
+    }
+
+    /// Appends the instance's moves to the machine's, so that each finds room where there is any: a page
+    /// rises into the room that another one left, and falls into that which one left before it. `tiers` says
+    /// where the pages are, if they are in the pair; `room` is updated.
+    fn arrange(&mut self, tiers: &[Option<TierId>], room: &mut [i64], moves: &mut Vec<Move>) {
+        self.places.clear();
+        self.places.resize(tiers.len(), None);
+        let steps = &self.plan.moves;
+        let is = |to: TierId| move |&index: &usize| tiers[index].is_some() && steps[index].to == to;
+        let mut rising = (0..tiers.len()).filter(is(TierId::FAST)).peekable();
+        let mut falling = (0..tiers.len()).filter(is(TierId::FAST.slower())).peekable();
+        let (upper, lower, last) = (usize::from(self.upper), usize::from(self.upper) + 1, room.len() - 1);
+        loop {
+            let fits = room[lower] > 0 || lower == last;
+            let rises = rising.peek().is_some() && (room[upper] > 0 || falling.peek().is_none());
+            let (index, to) = match (falling.peek(), rises) {
+                (Some(_), _) if fits => (falling.next(), lower),
+                (_, true) => (rising.next(), upper),
+                (Some(_), false) => {
+                    let with_room = (lower + 1..last).find(|&tier| room[tier] > 0);
+                    (falling.next(), with_room.unwrap_or(last))
+                }
+                (None, false) => break,
+            };
+            let Some(index) = index else { break };
+            let from = usize::from(self.upper) + tiers[index].map_or(0, TierId::index);
+            room[from] += 1;
+            room[to] -= 1;
+            self.places[index] = Some(moves.len());
+            moves.push(Move { page: steps[index].page, to: TierId(to as u8) });
+        }
     }
 }
 
@@ -93,6 +133,7 @@ impl AdjacentPairs {
             batch: SampleBatch::default(),
             outcome: Outcome::default(),
             moving: Vec::new(),
+            room: Vec::new(),
         })
     }
 
@@ -190,22 +231,22 @@ impl Policy for AdjacentPairs {
 
     fn step(&mut self, now: Nanos, view: &mut dyn View, plan: &mut Plan) {
         self.moving.clear();
+        self.room.clear();
+        self.room.extend((0..view.tiers() as u8).map(|tier| view.free(TierId(tier)).0 as i64));
         for index in (0..self.pairs.len()).rev() {
             with_view(&mut self.pairs, index, view, |pair, view| {
                 pair.plan.clear();
                 pair.policy.step(now, view, &mut pair.plan);
             });
             let pair = &mut self.pairs[index];
-            let passes = |step: &Move| {
-                let here = view.tier_of(step.page).and_then(|tier| own(pair.upper, tier)).is_some();
-                here && self.moving.binary_search(&step.page).is_err()
+            let is_there = |page: &PageId| {
+                let tier = view.tier_of(*page).and_then(|tier| pair.own(tier));
+                tier.filter(|_| self.moving.binary_search(page).is_err())
             };
-            pair.passed_on.clear();
-            pair.passed_on.extend(pair.plan.moves.iter().map(passes));
-            let passed = pair.plan.moves.iter().zip(&pair.passed_on).filter(|(_, passed)| **passed);
-            let first = plan.moves.len();
-            plan.moves.extend(passed.map(|(step, _)| Move { page: step.page, to: pair.of_machine(step.to) }));
-            self.moving.extend(plan.moves[first..].iter().map(|step| step.page));
+            let tiers: Vec<_> = pair.plan.moves.iter().map(|step| is_there(&step.page)).collect();
+            pair.arrange(&tiers, &mut self.room, &mut plan.moves);
+            self.moving.clear();
+            self.moving.extend(plan.moves.iter().map(|step| step.page));
             self.moving.sort_unstable();
             let of_machine =
                 |&Reclaim { from, pages }: &Reclaim| Reclaim { from: pair.of_machine(from), pages };
@@ -228,7 +269,6 @@ impl Policy for AdjacentPairs {
     }
 
     fn settle(&mut self, _plan: &Plan, outcome: &Outcome, view: &mut dyn View) {
-        let mut moves = outcome.moves.iter().copied();
         let mut reclaimed = outcome.reclaimed.iter().copied();
         for index in (0..self.pairs.len()).rev() {
             let pair = &self.pairs[index];
@@ -237,8 +277,8 @@ impl Policy for AdjacentPairs {
             }
             let part = &mut self.outcome;
             part.clear();
-            let status = |&passed: &bool| passed.then(|| moves.next()).flatten().unwrap_or(MoveStatus::Gone);
-            part.moves.extend(pair.passed_on.iter().map(status));
+            let status = |place: &Option<usize>| place.map_or(MoveStatus::Gone, |place| outcome.moves[place]);
+            part.moves.extend(pair.places.iter().map(status));
             part.reclaimed.extend(reclaimed.by_ref().take(pair.plan.reclaim.len()));
             if !pair.plan.reclaim.is_empty() {
                 let fell = |page: &&PageId| {
@@ -335,8 +375,15 @@ impl View for PairView<'_> {
         self.view.capacity(self.of_machine(tier))
     }
 
+    /// Less what a tier behind the fast one keeps free for exchanges.
     fn free(&self, tier: TierId) -> Pages {
-        self.view.free(self.of_machine(tier))
+        let of_machine = self.of_machine(tier);
+        let kept = if tier == TierId::FAST && of_machine != TierId::FAST {
+            (self.view.capacity(of_machine).0 / SPARE).max(1)
+        } else {
+            0
+        };
+        self.view.free(of_machine) - Pages(kept)
     }
 
     fn pages(&self) -> usize {
@@ -475,8 +522,8 @@ mod tests {
                 assert_eq!(plan.moves.len(), outcome.moves.len());
                 for step in &plan.moves {
                     let from = before.tier_of(step.page).expect("mapped");
-                    let adjacent = from.0.abs_diff(step.to.0) == 1 || entry.name == "isotherm";
-                    assert!(adjacent, "{}: {step:?} from {from:?}", entry.name);
+                    let one_up = step.to > from || from.0 - step.to.0 == 1 || entry.name == "isotherm";
+                    assert!(one_up, "{}: {step:?} from {from:?}", entry.name);
                 }
             }
         }

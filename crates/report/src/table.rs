@@ -41,10 +41,21 @@ pub(crate) const RUN: [Column<RunResult>; 18] = [
 const HITS: std::ops::Range<usize> = 2..4;
 /// Columns that a terminal has room for.
 const NARROW: [&str; 7] = ["policy", "fast tier", "hits", "belady", "slowdown", "moved", "tiering CPU"];
+/// The same on a machine of more than two tiers.
+const NARROW_TIERS: [&str; 7] =
+    ["policy", "fast tier", "by tier, %", "belady", "slowdown", "moved", "tiering CPU"];
 /// The same for runs of several rounds.
 const NARROW_LONG: [&str; 7] = ["policy", "fast tier", "long run", "pays back", "hits", "slowdown", "moved"];
 /// Columns of a round there: the policy is in the heading.
 const NARROW_ROUND: [&str; 6] = ["round", "time", "slowdown", "hits", "promoted", "demoted"];
+
+/// Column that a run on more than two tiers has beside the others: the accesses that each tier served.
+const BY_TIER: Column<RunResult> = ("by tier, %", |run| {
+    let all = run.tier_accesses.iter().sum::<u64>().max(1) as f64;
+    let share = |&accesses: &u64| format!("{:.0}", 100.0 * accesses as f64 / all);
+    let shares: Vec<String> = run.tier_accesses.iter().map(share).collect();
+    Cell::percent(run.hit_ratio).shown_as(shares.join("/"))
+});
 
 /// Columns that a run of several rounds has beside the others.
 pub(crate) const LONG: [Column<RunResult>; 2] = [
@@ -83,11 +94,16 @@ fn long(run: &RunResult) -> Option<&LongRun> {
 
 /// Returns the columns of a report's runs: all of them, or those that the terminal has room for.
 pub(crate) fn columns(report: &Report, all: bool) -> Vec<Column<RunResult>> {
+    let by_tier: &[Column<RunResult>] =
+        if report.runs.iter().any(|run| run.tier_accesses.len() > 2) { &[BY_TIER] } else { &[] };
     if report.runs.iter().all(|run| run.long_run.is_none()) {
-        return if all { RUN.to_vec() } else { narrow(&RUN, &NARROW) };
+        let every = [&RUN[..HITS.end], by_tier, &RUN[HITS.end..]].concat();
+        let shown = if by_tier.is_empty() { &NARROW } else { &NARROW_TIERS };
+        return if all { every } else { narrow(&every, shown) };
     }
     // The long run takes the place of the last quarter.
-    let every = [&RUN[..HITS.start], &LONG, &RUN[HITS.start..=HITS.start], &RUN[HITS.end..]].concat();
+    let every =
+        [&RUN[..HITS.start], &LONG, &RUN[HITS.start..=HITS.start], by_tier, &RUN[HITS.end..]].concat();
     if all { every } else { narrow(&every, &NARROW_LONG) }
 }
 

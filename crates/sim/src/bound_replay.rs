@@ -3,7 +3,7 @@
 use isotherm_core::Pages;
 use isotherm_policies::Bound;
 
-use crate::bounds::OraclePlacement;
+use crate::bounds::{BeladyPlacement, OraclePlacement};
 use crate::paying_oracle;
 use crate::replay::{Finished, Replay};
 use crate::soar;
@@ -13,9 +13,12 @@ pub(crate) fn replay_bound(replay: &Replay<'_>, bound: Bound, fast: Pages) -> Fi
     match bound {
         Bound::AllFast => replay.fixed(true),
         Bound::AllSlow => replay.fixed(false),
-        Bound::Oracle => replay.placed(OraclePlacement::new(replay.ranks(), replay.stream.pages.len(), fast)),
+        Bound::Oracle => {
+            let pages = replay.stream.pages.len();
+            replay.placed(OraclePlacement::new(replay.ranks(), pages, &replay.levels(fast)))
+        }
         Bound::PayingOracle => paying_oracle::run(replay, fast),
         Bound::Soar => soar::run(replay, fast),
-        Bound::Belady => replay.placed(replay.belady(fast).placement()),
+        Bound::Belady => replay.placed(BeladyPlacement::new(&replay.belady(fast))),
     }
 }

@@ -6,6 +6,9 @@
 //! * `belady`: MIN with bypass. On each access the fast tier may take the page in or let it pass; it keeps
 //!   those used soonest again. A page's first access is a hit, because a fresh page can be allocated in the
 //!   fast tier. No placement that brings a page in at one of its accesses can hit more often.
+//!
+//! With more than two tiers both are computed for the fast tier, for it and the second together, and so on: an
+//! access is served by the first tier up to which it hits. What MIN keeps in fewer pages it keeps in more.
 
 use std::collections::BinaryHeap;
 
@@ -151,30 +154,35 @@ fn counts_in(access: &Access, loads_only: bool) -> bool {
 /// Serves each access from where the oracle has its page.
 pub(crate) struct OraclePlacement<'a> {
     ranks: &'a IntervalRanks,
-    chosen: Chosen,
+    levels: Vec<Chosen>,
 }
 
 impl<'a> OraclePlacement<'a> {
-    /// Places a stream's `pages` pages in two tiers, `fast` of them in the first.
-    pub(crate) fn new(ranks: &'a IntervalRanks, pages: usize, fast: Pages) -> Self {
-        Self { ranks, chosen: Chosen::new(pages, fast) }
+    /// Places a stream's `pages` pages: as many as the first of `levels` in the fast tier, as the second in
+    /// it and the next, and so on; the rest in the last tier.
+    pub(crate) fn new(ranks: &'a IntervalRanks, pages: usize, levels: &[Pages]) -> Self {
+        Self { ranks, levels: levels.iter().map(|&fast| Chosen::new(pages, fast)).collect() }
     }
 }
 
 impl Locator for OraclePlacement<'_> {
     #[inline]
     fn serve(&mut self, _index: usize, page: u32) -> u8 {
-        u8::from(!self.chosen.serve(page))
+        // From the slowest on, since each level takes note of the access.
+        let levels = self.levels.iter_mut().enumerate().rev();
+        let last = levels.len();
+        levels.fold(last as u8, |tier, (level, chosen)| if chosen.serve(page) { level as u8 } else { tier })
     }
 
     #[inline]
     fn prefetch(&self, page: u32) {
-        prefetch_index(&self.chosen.states, page as usize);
+        self.levels.iter().for_each(|chosen| prefetch_index(&chosen.states, page as usize));
     }
 
     fn interval(&mut self, first_access: usize) {
         if first_access.is_multiple_of(self.ranks.length) {
-            self.chosen.choose(&self.ranks.intervals[first_access / self.ranks.length]);
+            let ranked = &self.ranks.intervals[first_access / self.ranks.length];
+            self.levels.iter_mut().for_each(|chosen| chosen.choose(ranked));
         }
     }
 }
@@ -242,30 +250,35 @@ impl Belady {
         let later = self.rounds.last().map_or(0, |round| round.total);
         self.rounds[0].total + later * (rounds - 1)
     }
-
-    /// Returns the placement that has these hits, before the first access.
-    pub(crate) fn placement(&self) -> BeladyPlacement<'_> {
-        BeladyPlacement { rounds: &self.rounds }
-    }
 }
 
 /// Serves each access from where MIN with bypass has its page.
 pub(crate) struct BeladyPlacement<'a> {
-    /// The rounds from the current one on.
-    rounds: &'a [BeladyRound],
+    /// Of each number of tiers, the rounds from the current one on.
+    levels: Vec<&'a [BeladyRound]>,
+}
+
+impl<'a> BeladyPlacement<'a> {
+    /// Returns the placement that has these hits, before the first access.
+    pub(crate) fn new(levels: &'a [Belady]) -> Self {
+        Self { levels: levels.iter().map(|belady| &belady.rounds[..]).collect() }
+    }
 }
 
 impl Locator for BeladyPlacement<'_> {
     #[inline]
     fn serve(&mut self, index: usize, _page: u32) -> u8 {
-        u8::from(self.rounds[0].hits[index / 64] & 1 << (index % 64) == 0)
+        let misses = |rounds: &&&[BeladyRound]| rounds[0].hits[index / 64] & 1 << (index % 64) == 0;
+        self.levels.iter().take_while(misses).count() as u8
     }
 
     fn rewind(&mut self) {
-        if let [_, later @ ..] = self.rounds
-            && !later.is_empty()
-        {
-            self.rounds = later;
+        for rounds in &mut self.levels {
+            if let [_, later @ ..] = *rounds
+                && !later.is_empty()
+            {
+                *rounds = later;
+            }
         }
     }
 }
@@ -358,13 +371,35 @@ mod tests {
         assert_eq!((belady.hits(1), belady.hits(2), belady.hits(11)), (4, 6, 24));
         let once = Belady::new(&stream, &NextUses::of(&stream), Pages(2), false);
         assert_eq!(once.hits(1), 4);
-        let mut placement = belady.placement();
+        let levels = [belady];
+        let mut placement = BeladyPlacement::new(&levels);
         let mut round = || {
             let tiers = [0, 1, 2, 3].map(|index| placement.serve(index, 0));
             placement.rewind();
             tiers
         };
         assert_eq!([round(), round(), round()], [[0; 4], [0, 0, 1, 1], [0, 0, 1, 1]]);
+    }
+
+    #[test]
+    fn of_three_tiers_the_middle_one_serves_what_only_both_together_would_hit() {
+        // A loop over four pages: MIN keeps two of them in two pages, three in three.
+        let stream = stream(&(0..400).map(|index| index % 4).collect::<Vec<_>>());
+        let uses = NextUses::of(&stream);
+        let levels = [1, 3].map(|pages| Belady::new(&stream, &uses, Pages(pages), false));
+        let mut placement = BeladyPlacement::new(&levels);
+        let mut served = [0; 3];
+        for index in 0..400 {
+            served[usize::from(placement.serve(index, 0))] += 1;
+        }
+        let hits = levels.each_ref().map(|belady| belady.hits(1));
+        assert_eq!(served, [hits[0], hits[1] - hits[0], 400 - hits[1]]);
+        assert!(served.iter().all(|&accesses| accesses > 50), "{served:?}");
+        let ranks = IntervalRanks::with_length(&stream, 40, false);
+        let mut oracle = OraclePlacement::new(&ranks, 4, &[Pages(1), Pages(3)]);
+        oracle.interval(0);
+        let tiers: Vec<u8> = [0, 1, 2, 3, 0, 1, 2, 3].map(|page| oracle.serve(0, page)).to_vec();
+        assert_eq!(tiers, [0, 1, 1, 2, 0, 1, 1, 2], "fresh pages are allocated where they are to be");
     }
 
     #[test]
@@ -382,6 +417,18 @@ mod tests {
         #[test]
         fn belady_equals_exhaustive_search(pages in prop::collection::vec(0u32..4, 1..8), fast in 0u32..4) {
             prop_assert_eq!(belady(&pages, u64::from(fast)), exhaustive(&pages, 0, 0, fast));
+        }
+
+        #[test]
+        fn what_belady_hits_with_fewer_pages_it_hits_with_more(
+            pages in prop::collection::vec(0u32..8, 1..60), fast in 0u64..7
+        ) {
+            let stream = stream(&pages);
+            let uses = NextUses::of(&stream);
+            let [small, large] = [fast, fast + 1].map(|pages| Belady::new(&stream, &uses, Pages(pages), false));
+            for (small, large) in small.rounds[0].hits.iter().zip(&large.rounds[0].hits) {
+                prop_assert_eq!(small & !large, 0);
+            }
         }
 
         #[test]

@@ -3,7 +3,8 @@
 //! It knows every page's accesses of the next intervals of the oracle, and starts from first touch. At the
 //! start of each interval it exchanges the slow pages that will be accessed most for the fast ones that will
 //! be accessed least, while the accesses between the two, times the difference of the tiers' idle latencies,
-//! exceed the time of two moves. A thread of its own carries the moves out at their full cost while the
+//! exceed the time of two moves. With more tiers it does so for each tier and all slower ones: what leaves
+//! goes to the slowest, and the room that this makes in others is filled next. A thread of its own carries the moves out at their full cost while the
 //! program runs on. It neither samples nor computes at the program's expense.
 //!
 //! How far to look ahead is a choice: it takes the best of [`HORIZONS`] and of the whole input. It is no true
@@ -41,7 +42,7 @@ fn look_ahead(replay: &Replay<'_>, fast: Pages, horizon: usize) -> Finished {
     let (context, scale) = (MigrationContext::Dedicated, replay.scale.footprint);
     let mut host = SimHost::new(replay.processor(table), replay.profile, stream.page_size, context, scale);
     host.rounds = replay.rounds(None);
-    let margin = margin(replay);
+    let margin = |upper: TierId, lower: TierId| margin(replay, upper, lower);
     let (mut counts, mut plan, mut outcome) = (vec![0u32; pages], Plan::default(), Outcome::default());
     let mut planned = usize::MAX;
     loop {
@@ -52,7 +53,7 @@ fn look_ahead(replay: &Replay<'_>, fast: Pages, horizon: usize) -> Finished {
             let ahead = stream.accesses.iter().skip(interval * length);
             let again = stream.accesses.iter().filter(|_| replay.long.is_some());
             ahead.chain(again).take(horizon * length).for_each(|access| counts[access.page as usize] += 1);
-            exchange(&counts, margin, &host, &mut plan);
+            exchange(&counts, &margin, &host, &mut plan);
             outcome.clear();
             host.carry_out(&plan, &mut outcome);
         }
@@ -62,34 +63,57 @@ fn look_ahead(replay: &Replay<'_>, fast: Pages, horizon: usize) -> Finished {
     }
 }
 
-/// Returns the accesses that pay for two moves.
-fn margin(replay: &Replay<'_>) -> u64 {
+/// Returns the accesses that pay for two moves between two tiers.
+fn margin(replay: &Replay<'_>, upper: TierId, lower: TierId) -> u64 {
     let (costs, tiers) = (&replay.profile.costs, &replay.profile.tiers);
     let copy = Nanos(transfer_time(replay.stream.page_size.bytes().0, costs.copy_bandwidth) / 1000);
-    let saved = tiers[1].latency - tiers[0].latency;
+    let saved = tiers[lower.index()].latency - tiers[upper.index()].latency;
     2 * (costs.move_page + copy).0 / saved.0.max(1)
 }
 
-fn exchange(counts: &[u32], margin: u64, view: &dyn View, plan: &mut Plan) {
-    let (mut up, mut down) = (Vec::new(), Vec::new());
+fn exchange(counts: &[u32], margin: &dyn Fn(TierId, TierId) -> u64, view: &dyn View, plan: &mut Plan) {
+    let tiers = view.tiers();
+    let mut pages = vec![Vec::new(); tiers];
     for (page, &count) in counts.iter().enumerate() {
         let page = PageId(page as u32);
-        match view.tier_of(page) {
-            Some(TierId::FAST) => down.push((count, page)),
-            Some(_) => up.push((count, page)),
-            None => {}
+        if let Some(tier) = view.tier_of(page) {
+            pages[tier.index()].push((count, page));
         }
     }
-    down.sort_unstable();
-    up.sort_unstable_by_key(|&(count, page)| (std::cmp::Reverse(count), page));
-    let pays = |&(&(hot, _), &(cold, _)): &(&(u32, PageId), &(u32, PageId))| {
-        u64::from(hot) > u64::from(cold) + margin
-    };
-    let pairs = up.iter().zip(&down).take_while(pays).count();
     plan.clear();
-    for (up, down) in up[..pairs].chunks(CHUNK).zip(down[..pairs].chunks(CHUNK)) {
-        plan.moves.extend(down.iter().map(|&(_, page)| Move { page, to: TierId::FAST.slower() }));
-        plan.moves.extend(up.iter().map(|&(_, page)| Move { page, to: TierId::FAST }));
+    let last = TierId(tiers as u8 - 1);
+    let mut room = 0;
+    for upper in (0..last.0).map(TierId) {
+        let down = &mut pages[upper.index()];
+        down.sort_unstable();
+        let down = std::mem::take(down);
+        let below = upper.index() + 1..tiers;
+        let of_tier =
+            |lower: usize| pages[lower].iter().map(move |&(hot, page)| (hot, page, TierId(lower as u8)));
+        let mut up: Vec<(u32, PageId, TierId)> = below.flat_map(of_tier).collect();
+        up.sort_unstable_by_key(|&(count, page, _)| (std::cmp::Reverse(count), page));
+        // Into free room first: that is one move.
+        let ahead =
+            up.iter().take(room).take_while(|&&(hot, _, from)| 2 * u64::from(hot) > margin(upper, from));
+        let ahead = ahead.count();
+        let pays = |&(&(hot, _, from), &(cold, _)): &(&(u32, PageId, TierId), &(u32, PageId))| {
+            u64::from(hot) > u64::from(cold) + margin(upper, from)
+        };
+        let pairs = up[ahead..].iter().zip(&down).take_while(pays).count();
+        let up = &up[..ahead + pairs];
+        let to_upper = |&(_, page, _): &(u32, PageId, TierId)| Move { page, to: upper };
+        plan.moves.extend(up[..ahead].iter().map(to_upper));
+        for (up, down) in up[ahead..].chunks(CHUNK).zip(down[..pairs].chunks(CHUNK)) {
+            plan.moves.extend(down.iter().map(|&(_, page)| Move { page, to: last }));
+            plan.moves.extend(up.iter().map(to_upper));
+        }
+        // What has moved does not move again, and leaves room in the next tier.
+        let mut moved: Vec<PageId> = up.iter().map(|&(_, page, _)| page).collect();
+        moved.sort_unstable();
+        room = up.iter().filter(|&&(_, _, from)| from == upper.slower()).count();
+        for pages in &mut pages[upper.index() + 1..] {
+            pages.retain(|(_, page)| moved.binary_search(page).is_err());
+        }
     }
 }
 
@@ -116,10 +140,10 @@ mod tests {
         let mut host = SimHost::new(replay.processor(table), &machine, stream.page_size, context, 1.0);
         while host.run_block() {}
         let mut plan = Plan::default();
-        exchange(&[10, 0, 40, 25, 0, 900], 20, &host, &mut plan);
+        exchange(&[10, 0, 40, 25, 0, 900], &|_, _| 20, &host, &mut plan);
         let moves: Vec<_> = plan.moves.iter().map(|step| (step.page.0, step.to.0)).collect();
         assert_eq!(moves, [(1, 1), (2, 0)], "25 accesses are not 20 more than 10");
-        exchange(&[10, 0, 40, 25, 0, 900], 14, &host, &mut plan);
+        exchange(&[10, 0, 40, 25, 0, 900], &|_, _| 14, &host, &mut plan);
         assert_eq!(plan.moves.len(), 4);
     }
 }

@@ -46,6 +46,7 @@ pub(crate) struct Finished {
     pub(crate) end: Nanos,
     pub(crate) intervals: Vec<Interval>,
     pub(crate) stall: Vec<Nanos>,
+    pub(crate) served: Vec<u64>,
     pub(crate) bytes: Vec<Bytes>,
     pub(crate) charges: Charges,
     pub(crate) walks: Walks,
@@ -63,6 +64,7 @@ impl Finished {
             end: processor.now(),
             intervals: processor.intervals.clone(),
             stall: counters.tiers.iter().map(|tier| tier.stall).collect(),
+            served: processor.cores.tiers.iter().map(|tier| tier.loads() + tier.stores()).collect(),
             bytes: counters.tiers.iter().map(|tier| tier.bytes_read + tier.bytes_written).collect(),
             charges: processor.charges,
             walks: processor.cores.walks(),
@@ -146,9 +148,11 @@ impl<'a> Replay<'a> {
         self.ranks.get_or_init(|| IntervalRanks::new(self.stream, self.interval_length, false))
     }
 
-    pub(crate) fn belady(&self, fast: Pages) -> Belady {
+    /// Returns MIN for the fast tier, and for it with each further tier but the last.
+    pub(crate) fn belady(&self, fast: Pages) -> Vec<Belady> {
         let uses = self.next_uses.get_or_init(|| NextUses::of(self.stream));
-        Belady::new(self.stream, uses, fast, self.long.is_some())
+        let belady = |pages| Belady::new(self.stream, uses, pages, self.long.is_some());
+        self.levels(fast).into_iter().map(belady).collect()
     }
 
     pub(crate) fn processor<L: Locator>(&self, locator: L) -> Processor<'a, L> {
@@ -176,6 +180,17 @@ impl<'a> Replay<'a> {
         let between =
             tiers[1..tiers.len() - 1].iter().map(|tier| tier.capacity.map_or(fast.0, |size| size.0 >> shift));
         std::iter::once(fast.0).chain(between).chain([pages]).collect()
+    }
+
+    /// Returns the sizes of the fast tier, and of it with each further tier but the last.
+    pub(crate) fn levels(&self, fast: Pages) -> Vec<Pages> {
+        let capacities = self.capacities(fast);
+        let mut sum = 0;
+        let add = |&pages: &u64| {
+            sum += pages;
+            Pages(sum)
+        };
+        capacities[..capacities.len() - 1].iter().map(add).collect()
     }
 
     pub(crate) fn setup(&self, fast: Pages) -> Setup {

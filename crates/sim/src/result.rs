@@ -240,6 +240,8 @@ pub struct RunResult {
     pub parts: TimeParts,
     /// Time for which retirement stalled on each tier's misses, summed over threads.
     pub stall_ns: Vec<Nanos>,
+    /// Accesses that each tier served.
+    pub tier_accesses: Vec<u64>,
     /// Bytes read and written on each tier by page copies and program.
     pub tier_bytes: Vec<Bytes>,
     /// Pages moved to a faster tier.

@@ -8,7 +8,7 @@ use isotherm_policies::registry::BASELINE;
 use isotherm_policies::{Bound, Entry, Kind};
 use rayon::prelude::*;
 
-use crate::bounds::{Belady, IntervalRanks};
+use crate::bounds::{Belady, BeladyPlacement, IntervalRanks};
 use crate::error::SimulateError;
 use crate::experiment::{Experiment, Input};
 use crate::fast_size::FastSize;
@@ -24,7 +24,8 @@ struct Sized<'a> {
     fast: Pages,
     oracle_hits: Vec<Vec<u64>>,
     oracle_load_hits: Vec<Vec<u64>>,
-    belady: Belady,
+    /// Of the fast tier, and of it with each further one but the last.
+    belady: Vec<Belady>,
     /// In a long run: the same under first-touch.
     first_touch: Option<RunResult>,
 }
@@ -109,7 +110,7 @@ impl Sized<'_> {
         let mut result = match entry.kind {
             _ if known.is_some() => known.cloned().unwrap_or_default(),
             Kind::Bound(Bound::Belady) => {
-                let finished = self.testbed.replay.placed(self.belady.placement());
+                let finished = self.testbed.replay.placed(BeladyPlacement::new(&self.belady));
                 let scaled = self.testbed.replay.scaled(parameters)?;
                 self.testbed.result(entry, scaled, self.fast, &finished)
             }
@@ -146,7 +147,7 @@ impl Sized<'_> {
             ratios(oracle_hits.iter().copied(), accesses);
         (result.oracle_load_hit_ratio, result.oracle_final_load_hit_ratio) =
             ratios(oracle_load_hits.iter().copied(), loads);
-        result.belady_hit_ratio = self.belady.hits(rounds) as f64 / result.accesses as f64;
+        result.belady_hit_ratio = self.belady[0].hits(rounds) as f64 / result.accesses as f64;
         result.beats_oracle = policy && result.hit_ratio > result.oracle_hit_ratio;
         for (interval, &hits) in result.timeline.iter_mut().zip(&oracle_hits) {
             interval.oracle_hits = hits;

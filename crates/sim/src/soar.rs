@@ -95,21 +95,22 @@ impl Locator for Placed {
     }
 }
 
-/// Profiles the stream, places its objects in `fast` pages and the last tier, and replays it.
+/// Profiles the stream, places its objects in `fast` pages and the further tiers, and replays it.
 pub(crate) fn run(replay: &Replay<'_>, fast: Pages) -> Finished {
     let objects = Objects::of(replay.stream, replay.ranges);
     let scored: Vec<(u64, f64)> = objects.pages.iter().copied().zip(scores(replay, &objects)).collect();
-    let slow = replay.profile.tiers.len() as u8 - 1;
-    replay.placed(Placed::new(tiers(&objects, place(&scored, fast.0), slow)))
+    let levels: Vec<Vec<u64>> = replay.levels(fast).iter().map(|pages| place(&scored, pages.0)).collect();
+    replay.placed(Placed::new(tiers(&objects, &levels)))
 }
 
-/// Returns each page's tier: the first pages of an object, as many as `fast` says of it, are fast.
-fn tiers(objects: &Objects, mut fast: Vec<u64>, slow: u8) -> Vec<u8> {
+/// Returns each page's tier: of an object, as many pages as the first level says are in the fast tier, as the
+/// second says in it or the next one, and so on.
+fn tiers(objects: &Objects, levels: &[Vec<u64>]) -> Vec<u8> {
+    let mut placed = vec![0; objects.pages.len()];
     let tier = |&object: &u32| {
-        let left = &mut fast[object as usize];
-        let is_fast = *left > 0;
-        *left = left.saturating_sub(1);
-        if is_fast { TierId::FAST.0 } else { slow }
+        let object = object as usize;
+        placed[object] += 1;
+        levels.iter().take_while(|level| level[object] < placed[object]).count() as u8
     };
     objects.of_page.iter().map(tier).collect()
 }
@@ -171,7 +172,8 @@ mod tests {
     #[test]
     fn the_first_pages_of_an_object_that_spills_are_fast() {
         let objects = Objects { of_page: vec![0, 1, 1, 0, 1], pages: vec![2, 3] };
-        assert_eq!(tiers(&objects, vec![0, 2], 1), [1, 0, 0, 1, 1]);
+        assert_eq!(tiers(&objects, &[vec![0, 2]]), [1, 0, 0, 1, 1]);
+        assert_eq!(tiers(&objects, &[vec![0, 2], vec![1, 3]]), [1, 0, 0, 2, 1], "of three tiers");
     }
 
     #[test]

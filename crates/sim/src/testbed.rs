@@ -226,6 +226,7 @@ impl<'a> Testbed<'a> {
             parts: finished.parts,
             fast_cells: finished.fast_cells.clone(),
             stall_ns: finished.stall.clone(),
+            tier_accesses: finished.served.clone(),
             tier_bytes: finished.bytes.clone(),
             charges: finished.charges,
             page_walks: finished.walks.walks,

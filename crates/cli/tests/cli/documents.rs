@@ -137,11 +137,12 @@ fn machines() {
     table(
         "docs/reference/machines.md",
         "machines",
-        &["machine", "cores", "fast tier", "slow tier"],
+        &["machine", "cores", "fast tier", "slower tiers"],
         Profile::builtin_names().map(|name| {
             let profile = Profile::builtin(name).expect(name);
             let cores = format!("{} x {} GHz", profile.core.cores, profile.clock.frequency as f64 / 1e9);
-            vec![code(name), cores, tier(&profile, 0), tier(&profile, 1)]
+            let slower: Vec<String> = (1..profile.tiers.len()).map(|index| tier(&profile, index)).collect();
+            vec![code(name), cores, tier(&profile, 0), slower.join("; ")]
         }),
     );
     table(

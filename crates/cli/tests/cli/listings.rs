@@ -62,8 +62,17 @@ const WORKLOADS: [&str; 30] = [
     "deepsjeng",
     "xz",
 ];
-const MACHINES: [&str; 8] =
-    ["freqtier-cxl1", "freqtier-cxl2", "hybridtier", "jenga", "neomem", "pact", "sapphire-rapids", "turin"];
+const MACHINES: [&str; 9] = [
+    "freqtier-cxl1",
+    "freqtier-cxl2",
+    "hybridtier",
+    "jenga",
+    "neomem",
+    "pact",
+    "sapphire-rapids",
+    "turin",
+    "xeon-max",
+];
 
 fn names(value: &Value) -> Vec<&str> {
     let entries = value.as_array().expect("a list");

@@ -1,4 +1,4 @@
-//! The built-in profiles: the machines of the five papers, and two of today.
+//! The built-in profiles: the machines of the five papers, and three of today.
 
 use isotherm_core::names::advice;
 
@@ -18,7 +18,8 @@ const BUILTIN: &[(&str, &str)] = machines![
     "neomem",
     "pact",
     "sapphire-rapids",
-    "turin"
+    "turin",
+    "xeon-max"
 ];
 
 impl Profile {

@@ -1,6 +1,7 @@
 //! Errors of a machine profile, one line each.
 
-use isotherm_core::Nanos;
+use super::TierProfile;
+use super::quantity::Quantity;
 
 /// A profile that cannot be used: one line that names the file or machine, the field and what was expected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -27,10 +28,16 @@ impl ProfileError {
         Self(format!("{file}: {field}: '{text}' is not {expected}"))
     }
 
-    pub(super) fn order(file: &str, tier: usize, latency: Nanos, before: Nanos) -> Self {
+    /// A tier is nearer than the one before it.
+    pub(super) fn order(file: &str, tier: usize, [nearer, before]: [&TierProfile; 2]) -> Self {
+        let text = |tier: &TierProfile| {
+            let bandwidth = Quantity::bandwidth().format(tier.read_bandwidth as f64);
+            format!("{} at {bandwidth}", tier.latency)
+        };
+        let (here, there) = (text(nearer), text(before));
         Self(format!(
-            "{}: tier.{tier}.latency: {latency} is below the {before} of the tier before; tiers stand \
-                fastest first",
+            "{}: tier.{tier}: {here} is nearer than the {there} of the tier before; tiers stand nearest first, by \
+                latency over bandwidth",
             one_line(file)
         ))
     }

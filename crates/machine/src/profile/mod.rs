@@ -366,14 +366,19 @@ impl Profile {
         )
     }
 
+    /// Checks that tiers stand in the kernel's order, by latency over bandwidth (`mt_perf_to_adistance` in
+    /// mm/memory-tiers.c, Linux 6.12): HBM comes before DRAM, whose idle latency is shorter.
     fn check_order(&self, file: &str) -> Result<(), ProfileError> {
         if self.tiers.is_empty() {
             return Err(ProfileError::missing(file, "tier", "at least one [[tier]]"));
         }
-        let late = |&tier: &usize| self.tiers[tier].latency < self.tiers[tier - 1].latency;
+        let distance = |tier: usize| {
+            let TierProfile { latency, read_bandwidth, .. } = self.tiers[tier];
+            latency.0 as f64 / read_bandwidth as f64
+        };
+        let late = |&tier: &usize| distance(tier) < distance(tier - 1);
         (1..self.tiers.len()).find(late).map_or(Ok(()), |tier| {
-            let [before, latency] = [tier - 1, tier].map(|tier| self.tiers[tier].latency);
-            Err(ProfileError::order(file, tier, latency, before))
+            Err(ProfileError::order(file, tier, [tier, tier - 1].map(|tier| &self.tiers[tier])))
         })
     }
 }

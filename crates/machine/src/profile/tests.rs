@@ -22,7 +22,7 @@ fn every_builtin_is_valid_and_gives_each_number_a_source() {
     for name in Profile::builtin_names() {
         let profile = Profile::builtin(name).expect(name);
         assert_eq!(profile.name, name);
-        assert_eq!(profile.tiers.len(), 2, "{name}");
+        assert_eq!(profile.tiers.len(), if name == "xeon-max" { 3 } else { 2 }, "{name}");
         let summary = profile.summary();
         let given = |field: &Field, tier| !field.optional || (field.get)(&profile, tier).is_some();
         let curves = profile.tiers.iter().filter(|tier| tier.curve.is_some()).count();
@@ -68,6 +68,9 @@ fn numbers_that_papers_print_are_in_force() {
     let turin = Profile::builtin("turin").expect("builtin");
     assert_eq!((turin.tiers[0].latency, turin.tiers[1].latency), (Nanos(130), Nanos(250)));
     assert_eq!(turin.tiers[1].read_bandwidth, 48_000_000_000);
+    let max = Profile::builtin("xeon-max").expect("builtin");
+    assert!(max.tiers[0].latency > max.tiers[1].latency, "HBM is further away and has more bandwidth");
+    assert!(max.tiers[0].read_bandwidth > 2 * max.tiers[1].read_bandwidth);
     let intel = Profile::builtin("sapphire-rapids").expect("builtin");
     assert_eq!((intel.tiers[1].latency, intel.tiers[1].read_bandwidth), (Nanos(250), 53_400_000_000));
     assert_eq!((intel.costs.shootdown_batch, turin.costs.shootdown_batch), (512, 512));
@@ -85,7 +88,7 @@ fn an_instruction_takes_the_inverse_of_clock_times_width() {
 fn an_unknown_machine_is_answered_with_those_there_are() {
     let error = Profile::builtin("cray-1").expect_err("no such machine").to_string();
     let expected = "there is no machine 'cray-1' (a name, or the path of a TOML file); \
-                    there are freqtier-cxl1, freqtier-cxl2, hybridtier, jenga, neomem, pact, sapphire-rapids, turin";
+                    there are freqtier-cxl1, freqtier-cxl2, hybridtier, jenga, neomem, pact, sapphire-rapids, turin, xeon-max";
     assert_eq!(error, expected);
 }
 
@@ -117,8 +120,9 @@ fn mistakes_are_one_line_with_file_field_and_what_was_expected() {
     );
     check(
         "\"190ns\"",
-        "\"80ns\"",
-        "tier.1.latency: 80ns is below the 90ns of the tier before; tiers stand fastest first",
+        "\"30ns\"",
+        "tier.1: 30ns at 23.6GB/s is nearer than the 90ns at 52GB/s of the tier before; tiers stand nearest \
+            first, by latency over bandwidth",
     );
     check("value = \"10\", ", "", "core.cores.value is missing; expected a whole number from 1 to 4096");
     check(
@@ -463,11 +467,12 @@ fn setting_what_does_not_exist_or_does_not_fit_changes_nothing() {
 #[test]
 fn order_is_checked_after_the_last_setting() {
     let mut profile = Profile::builtin("pact").expect("builtin");
-    profile.set("tier.0.latency", "300ns").expect("in range");
+    profile.set("tier.0.latency", "500ns").expect("in range");
     let error = profile.check().expect_err("slower than the second tier").to_string();
     assert_eq!(
         error,
-        "pact: tier.1.latency: 190ns is below the 300ns of the tier before; tiers stand fastest first"
+        "pact: tier.1: 190ns at 23.6GB/s is nearer than the 500ns at 52GB/s of the tier before; tiers stand \
+            nearest first, by latency over bandwidth"
     );
     profile.set("tier.1.latency", "400ns").expect("in range");
     profile.check().expect("ordered again");

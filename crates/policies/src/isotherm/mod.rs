@@ -133,12 +133,13 @@ impl Isotherm {
                 let mut swaps = Swaps::new();
                 self.each_page(view, pair, &planned, |_, bin, fast| swaps.add(bin, fast));
                 let filled = &mut filled[pair.upper.index()];
-                let reserve = view.capacity(pair.upper).0 / 1000;
-                let free = view.free(pair.upper).0.saturating_sub(reserve + *filled);
+                let kept = spare(view, pair.upper) + *filled;
+                let free = view.free(pair.upper).0.saturating_sub(kept);
                 let cut = swaps.cut(free as u32, margin, afforded as u32);
                 earned += cut.gain * value - f64::from(cut.promoted) * swap;
                 if cut.promoted > 0 {
-                    *filled += self.swap(cut, view, pair, &planned, plan);
+                    self.make_room(view, pair.lower, plan);
+                    *filled += self.swap(cut, view, pair, &sorted(plan), plan);
                     afforded -= f64::from(cut.promoted);
                 }
             }
@@ -213,6 +214,29 @@ impl Isotherm {
         }
     }
 
+    /// Appends moves that leave the least room to exchange pages with a tier that has none: its coldest pages
+    /// go to the slowest one.
+    fn make_room(&mut self, view: &dyn View, tier: TierId, plan: &mut Plan) {
+        let last = TierId(view.tiers() as u8 - 1);
+        let lacking = spare(view, tier).saturating_sub(view.free(tier).0) as usize;
+        if tier == last || lacking == 0 {
+            return;
+        }
+        let mut pages = Vec::new();
+        let pair = Pair { upper: tier, lower: last };
+        self.each_page(view, pair, &sorted(plan), |page, bin, upper| {
+            if upper {
+                pages.push((bin, page));
+            }
+        });
+        let count = lacking.min(pages.len());
+        if count < pages.len() {
+            pages.select_nth_unstable(count);
+        }
+        plan.moves.extend(pages[..count].iter().map(|&(_, page)| Move { page, to: last }));
+        self.origins.resize(plan.moves.len(), tier);
+    }
+
     /// Appends the moves of a cut; returns how many of them take free room of the upper tier.
     fn swap(
         &mut self,
@@ -236,7 +260,9 @@ impl Isotherm {
         // Free room first, then room that was made.
         let ahead = up.len().saturating_sub(down.len());
         add(&up[..ahead], lower, upper);
-        for (up, down) in up[ahead..].chunks(CHUNK).zip(down.chunks(CHUNK)) {
+        let last = lower.index() + 1 == view.tiers();
+        let chunk = if last { CHUNK } else { CHUNK.min(spare(view, lower) as usize) };
+        for (up, down) in up[ahead..].chunks(chunk).zip(down.chunks(chunk)) {
             add(down, upper, lower);
             add(up, lower, upper);
         }
@@ -263,6 +289,11 @@ impl Isotherm {
         let rate = SamplingRate::Period(self.period.max(1));
         request(rate, self.batch(), tick, allowed)
     }
+}
+
+/// Returns the room that is kept free on a tier: for new pages, and behind the fast tier for exchanges.
+fn spare(view: &dyn View, tier: TierId) -> u64 {
+    (view.capacity(tier).0 / 1000).max(u64::from(tier != TierId::FAST))
 }
 
 /// Returns the pages that a plan moves, in order.

@@ -291,6 +291,7 @@ fn run(
         all_fast_ns: Nanos(5_000_000_000),
         parts: TimeParts { program, sampling, moving, deciding },
         stall_ns: vec![Nanos(1_900_000_000), Nanos(modelled / 3)],
+        tier_accesses: vec![60, 40],
         tier_bytes: vec![Bytes(3 << 30), Bytes(2 << 30)],
         promotions: moves,
         demotions: moves * 9 / 10,
