@@ -73,7 +73,7 @@ fn every_policy_brings_hot_pages_to_both_faster_tiers_and_keeps_to_their_sizes()
 
 #[test]
 fn bounds_fill_the_middle_tier_too() {
-    let report = replayed(&["first-touch", "isotherm", "soar", "paying-oracle", "oracle", "belady"]);
+    let report = replayed(&["first-touch", "isotherm", "paying-oracle", "oracle", "belady"]);
     let slowdown = |name| report.runs.iter().find(|run| run.policy == name).expect("replayed").slowdown;
     for run in &report.runs[2..] {
         let [fast, middle, slow] = run.tier_accesses[..] else { panic!("three tiers") };
