@@ -8,6 +8,7 @@ mod neoprof;
 mod programs;
 mod refused;
 mod support;
+mod three_nodes;
 mod tiering;
 
 use support::{Lab, ok, target};

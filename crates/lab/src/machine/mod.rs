@@ -18,6 +18,7 @@ const BUILTIN: &[(&str, &str)] = &[
     ("neoprof", include_str!("../../../../lab/machines/neoprof.toml")),
     ("neoprof-rtl", include_str!("../../../../lab/machines/neoprof-rtl.toml")),
     ("small", include_str!("../../../../lab/machines/small.toml")),
+    ("three-tier", include_str!("../../../../lab/machines/three-tier.toml")),
     ("two-tier", include_str!("../../../../lab/machines/two-tier.toml")),
 ];
 

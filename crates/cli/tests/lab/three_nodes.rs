@@ -1,0 +1,65 @@
+//! Policies for two tiers on a guest with three nodes: pages move between both pairs, each as the kernel counts it.
+
+use isotherm_lab::measured::Measured;
+use serde_json::Value;
+
+use crate::support::{Lab, target};
+use crate::tiering::moves;
+
+/// More memory than the first two nodes have for it: the fast one is limited, and 128 MiB are on the second.
+const PROGRAM: [&str; 9] =
+    ["planted", "--size", "256M", "--hot", "12.5%", "--operations", "20000000", "--share", "90%"];
+
+/// Runs the program; returns the nodes' shares of the first and the last tenth of its misses, and the run.
+fn run(lab: &Lab, tiering: &[&str]) -> (Vec<f64>, Vec<f64>, Value) {
+    let options = ["--machine", "three-tier", "--fast", "64M", "--json", "--time-limit", "8min"];
+    let target = target();
+    let program = [&[target.as_str()], &PROGRAM[..]].concat();
+    let guest = lab.run(&[tiering, &options].concat(), &program);
+    assert_eq!(guest.code, Some(0), "{}", guest.err);
+    let result: Value = serde_json::from_str(guest.err.lines().last().expect("our result")).expect("JSON");
+    let run = result["runs"][0].clone();
+    let measured: Measured =
+        serde_json::from_value(run["measured"].clone()).expect("what the plugin counted");
+    assert_eq!(measured.tiers.len(), 3);
+    let points = &measured.history.points;
+    let shares = |from: usize, to: usize| {
+        let counts: Vec<u64> = points[to].1.iter().zip(&points[from].1).map(|(to, from)| to - from).collect();
+        let all = counts.iter().sum::<u64>().max(1) as f64;
+        counts.iter().map(|&count| count as f64 / all).collect::<Vec<f64>>()
+    };
+    // It fills its memory first and checks it at the end.
+    let (early, late) = (
+        shares(points.len() * 2 / 10, points.len() * 3 / 10),
+        shares(points.len() * 8 / 10, points.len() * 9 / 10),
+    );
+    eprintln!("{:?}: {early:.3?} at first, {late:.3?} at the end; {:?} moved", run["tiering"], moves(&run));
+    (early, late, run)
+}
+
+#[test]
+fn four_policies_move_pages_over_three_nodes() {
+    let Some(lab) = Lab::find_all() else { return };
+    let (_, untouched, _) = run(&lab, &["--kernel-tiering", "none"]);
+    assert!(untouched.iter().all(|&share| share > 0.1), "each node serves a part: {untouched:?}");
+    for policy in ["lru", "freqtier", "hybridtier", "memtis"] {
+        // HybridTier would stop sampling before it has counted three samples of many pages.
+        let set =
+            if policy == "hybridtier" { &["--set", "hybridtier.plateau_start=1000000"][..] } else { &[] };
+        let (_, late, run) = run(&lab, &[&["--policy", policy], set].concat());
+        let (engine, kernel) = moves(&run);
+        assert!(
+            engine == kernel && kernel > 1000,
+            "{policy}: moved {engine}, by the kernel's count {kernel}"
+        );
+        // What the two faster nodes hold is hotter than what lies there without tiering.
+        assert!(late[0] > untouched[0] + 0.1, "{policy}: {late:?}, without it {untouched:?}");
+        assert!(late[2] < untouched[2] - 0.1, "{policy}: {late:?}, without it {untouched:?}");
+        let moments = run["residence"].as_array().expect("moments");
+        let last =
+            moments.iter().rev().find(|moment| moment["node_bytes"][0].as_u64() > Some(0)).expect("one");
+        let bytes: Vec<u64> =
+            last["node_bytes"].as_array().expect("nodes").iter().filter_map(Value::as_u64).collect();
+        assert!(bytes.len() == 3 && bytes.iter().all(|&bytes| bytes > 16 << 20), "{policy}: {bytes:?}");
+    }
+}
