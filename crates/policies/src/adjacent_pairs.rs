@@ -4,9 +4,9 @@
 //! counters. A page climbs or falls by one tier at a time, and leaves an instance's memory when another one
 //! moves it out of the two, as if it had been unmapped.
 //!
-//! All move pages in one plan, the lowest pair first. Two full tiers exchange pages through a little room that
-//! the slower one keeps free. Where it has none, a page that falls goes to the next tier, as in the kernel
-//! (`demote_folio_list` in mm/vmscan.c, Linux 6.12).
+//! All move pages in one plan, the lowest pair first. Two full tiers exchange pages through a little room
+//! that the slower one keeps free. Where it has none, a page that falls goes to the next tier, as in the
+//! kernel (`demote_folio_list` in mm/vmscan.c, Linux 6.12).
 //!
 //! Accessed bits belong to all: what a scan of one instance clears, the others are told by theirs.
 
@@ -41,7 +41,7 @@ const SPARE: u64 = 1000;
 /// A policy's instances, that of the fastest pair first.
 struct AdjacentPairs {
     pairs: Vec<Pair>,
-    /// What the others are built with, once the sizes of their tiers are known.
+    /// Builds the others, once the sizes of their tiers are known.
     pending: Option<(Parameters, Setup, Constructor)>,
     failure: Option<String>,
     batch: SampleBatch,

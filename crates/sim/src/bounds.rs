@@ -7,8 +7,8 @@
 //!   those used soonest again. A page's first access is a hit, because a fresh page can be allocated in the
 //!   fast tier. No placement that brings a page in at one of its accesses can hit more often.
 //!
-//! With more than two tiers both are computed for the fast tier, for it and the second together, and so on: an
-//! access is served by the first tier up to which it hits. What MIN keeps in fewer pages it keeps in more.
+//! With more than two tiers both are computed for the fast tier, for it and the second together, and so on:
+//! an access is served by the first tier up to which it hits. What MIN keeps in fewer pages it keeps in more.
 
 use std::collections::BinaryHeap;
 

@@ -4,8 +4,9 @@
 //! start of each interval it exchanges the slow pages that will be accessed most for the fast ones that will
 //! be accessed least, while the accesses between the two, times the difference of the tiers' idle latencies,
 //! exceed the time of two moves. With more tiers it does so for each tier and all slower ones: what leaves
-//! goes to the slowest, and the room that this makes in others is filled next. A thread of its own carries the moves out at their full cost while the
-//! program runs on. It neither samples nor computes at the program's expense.
+//! goes to the slowest, and the room that this makes in others is filled next. A thread of its own carries
+//! the moves out at their full cost while the program runs on. It neither samples nor computes at the
+//! program's expense.
 //!
 //! How far to look ahead is a choice: it takes the best of [`HORIZONS`] and of the whole input. It is no true
 //! bound, since it takes each interval by itself and each access to stall for its latency: a policy can beat
