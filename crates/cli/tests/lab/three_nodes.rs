@@ -1,4 +1,4 @@
-//! Policies for two tiers on a guest with three nodes: pages move between both pairs, each as the kernel counts it.
+//! Policies for two tiers on a guest with three nodes: pages move between both pairs, as the kernel counts.
 
 use isotherm_lab::measured::Measured;
 use serde_json::Value;
@@ -31,9 +31,9 @@ fn run(lab: &Lab, tiering: &[&str]) -> (Vec<f64>, Vec<f64>, Value) {
     // It fills its memory first and checks it at the end.
     let (early, late) = (
         shares(points.len() * 2 / 10, points.len() * 3 / 10),
-        shares(points.len() * 8 / 10, points.len() * 9 / 10),
+        shares(points.len() * 7 / 10, points.len() * 8 / 10),
     );
-    eprintln!("{:?}: {early:.3?} at first, {late:.3?} at the end; {:?} moved", run["tiering"], moves(&run));
+    eprintln!("{:?}: {early:.3?} at first, {late:.3?} at the end", run["tiering"]);
     (early, late, run)
 }
 
@@ -55,11 +55,11 @@ fn four_policies_move_pages_over_three_nodes() {
         // What the two faster nodes hold is hotter than what lies there without tiering.
         assert!(late[0] > untouched[0] + 0.1, "{policy}: {late:?}, without it {untouched:?}");
         assert!(late[2] < untouched[2] - 0.1, "{policy}: {late:?}, without it {untouched:?}");
-        let moments = run["residence"].as_array().expect("moments");
-        let last =
-            moments.iter().rev().find(|moment| moment["node_bytes"][0].as_u64() > Some(0)).expect("one");
-        let bytes: Vec<u64> =
-            last["node_bytes"].as_array().expect("nodes").iter().filter_map(Value::as_u64).collect();
-        assert!(bytes.len() == 3 && bytes.iter().all(|&bytes| bytes > 16 << 20), "{policy}: {bytes:?}");
+        let moments = run["residence"].as_array().expect("moments").iter();
+        let nodes = |moment: &Value| -> Vec<u64> {
+            moment["node_bytes"].as_array().into_iter().flatten().filter_map(Value::as_u64).collect()
+        };
+        let fullest = moments.map(nodes).max_by_key(|nodes| nodes.iter().sum::<u64>()).expect("one");
+        assert!(fullest.len() == 3 && fullest.iter().all(|&bytes| bytes > 32 << 20), "{policy}: {fullest:?}");
     }
 }

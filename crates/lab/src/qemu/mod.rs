@@ -126,17 +126,19 @@ fn memory(line: &mut Line, machine: &Machine) {
         }
     }
     for (index, _) in machine.nodes.iter().enumerate().filter(|(_, node)| node.kind == NodeKind::Plain) {
-        if index > 0 {
-            line.pair("-numa", format!("dist,src=0,dst={index},val={}", distance(machine, index)));
+        for from in 0..index {
+            line.pair("-numa", format!("dist,src={from},dst={index},val={}", distance(machine, from, index)));
         }
         speed(line, machine, index);
     }
 }
 
-/// Returns the distance in firmware's tables, in proportion to latencies: 10 for local memory, else 11 up.
-fn distance(machine: &Machine, node: usize) -> u64 {
+/// Returns the distance of two nodes in firmware's tables, in proportion to latencies: 10 for a node itself,
+/// else 11 up. The way from one without processors to another leads over the first node.
+fn distance(machine: &Machine, from: usize, to: usize) -> u64 {
     let latency = |index: usize| machine.profile.tiers[index].latency.0;
-    (10 * latency(node) / latency(0).max(1)).clamp(11, 254)
+    let from_first = |node: usize| (10 * latency(node) / latency(0).max(1)).max(10);
+    (from_first(from) + from_first(to) - 10).clamp(11, 254)
 }
 
 fn speed(line: &mut Line, machine: &Machine, node: usize) {

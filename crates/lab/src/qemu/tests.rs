@@ -41,6 +41,15 @@ fn nodes_have_sizes_distances_and_speeds() -> Result<(), Box<dyn std::error::Err
 }
 
 #[test]
+fn each_two_of_three_nodes_have_a_distance() -> Result<(), Box<dyn std::error::Error>> {
+    let line = line(&Machine::builtin("three-tier")?, false)?;
+    for distance in ["src=0,dst=1,val=11", "src=0,dst=2,val=19", "src=1,dst=2,val=19"] {
+        assert!(has(&line, "-numa", distance), "{distance}: {line:?}");
+    }
+    Ok(())
+}
+
+#[test]
 fn a_profiling_device_is_a_memory_of_its_own_behind_the_virtual_pmus()
 -> Result<(), Box<dyn std::error::Error>> {
     let line = line(&Machine::builtin("neoprof")?, false)?;
