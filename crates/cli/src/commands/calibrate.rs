@@ -219,8 +219,8 @@ mod tests {
         };
         let text = source("tier.1.k").expect("stored");
         assert!(text.contains(", 20") && text.ends_with("; 18 repetitions in 6 rounds"), "{text}");
-        // Tiers that are not slower one by one make no profile.
-        let judged = [number("tier.0.latency", Ok("200ns")), number("tier.1.latency", Ok("100ns"))];
+        // Tiers that do not stand nearest first make no profile.
+        let judged = [number("tier.0.latency", Ok("200ns")), number("tier.1.latency", Ok("50ns"))];
         let error = stored("pact", &base, &judged, "mine.toml");
         assert!(error.is_err_and(|error| error.to_string().contains("tier")));
     }

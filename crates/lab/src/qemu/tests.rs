@@ -126,6 +126,6 @@ fn several_processors_are_all_on_the_first_node() -> Result<(), Box<dyn std::err
 fn distances_follow_latencies() -> Result<(), LabError> {
     let machine = Machine::builtin("two-tier")?;
     let latency = |tier: usize| machine.profile.tiers[tier].latency.0;
-    assert_eq!(distance(&machine, 1), (10 * latency(1) / latency(0)).clamp(11, 254));
+    assert_eq!(distance(&machine, 0, 1), (10 * latency(1) / latency(0)).clamp(11, 254));
     Ok(())
 }
