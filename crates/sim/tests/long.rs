@@ -79,6 +79,17 @@ fn placement_and_policy_are_kept_from_round_to_round() {
 }
 
 #[test]
+fn pages_that_fit_the_tlb_are_walked_for_in_the_first_round_alone() {
+    // 64 pages, each read a few times in a row; a TLB of the machine `pact` holds them all.
+    let input = input(stream((0..ACCESSES).map(|index| index / 100 % 64), 64, 20, 1));
+    let profile = Profile::builtin("pact").expect("built in");
+    let policies = vec![(entry("first-touch"), entry("first-touch").parameters())];
+    let runs = long_runs_of(&input, &profile, policies, Length::Rounds(4), 1.0);
+    let rounds = runs[0].long_run.as_ref().expect("it was long").simulated;
+    assert!(rounds > 1 && runs[0].page_walks == 64, "{rounds} rounds, {} walks", runs[0].page_walks);
+}
+
+#[test]
 fn rounds_add_up_to_the_run() {
     let input = hot_at_the_end();
     for run in long_runs(&input, &["lru", "memtis", "belady"], Length::Rounds(5), 16_000.0) {
