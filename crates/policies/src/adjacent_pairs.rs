@@ -277,7 +277,9 @@ impl Policy for AdjacentPairs {
             }
             let part = &mut self.outcome;
             part.clear();
-            let status = |place: &Option<usize>| place.map_or(MoveStatus::Gone, |place| outcome.moves[place]);
+            let status = |place: &Option<usize>| {
+                place.and_then(|place| outcome.moves.get(place).copied()).unwrap_or(MoveStatus::Gone)
+            };
             part.moves.extend(pair.places.iter().map(status));
             part.reclaimed.extend(reclaimed.by_ref().take(pair.plan.reclaim.len()));
             if !pair.plan.reclaim.is_empty() {
