@@ -266,6 +266,10 @@ impl Policy for AdjacentPairs {
         if plan.sampling.is_some() {
             plan.sampling = united(self.pairs.iter().map(|pair| pair.request));
         }
+        if !plan.moves_pages() {
+            // The engine will not settle: an instance whose moves were all left out hears of it here.
+            self.settle(plan, &Outcome::default(), view);
+        }
     }
 
     fn settle(&mut self, _plan: &Plan, outcome: &Outcome, view: &mut dyn View) {
@@ -510,6 +514,49 @@ mod tests {
         // The lower pair, of 8 pages, steps first.
         let expected = [(8, vec![6, 30]), (4, vec![1, 6]), (8, vec![]), (4, vec![])];
         assert_eq!(found, expected);
+    }
+
+    /// Statuses that a policy was told, which asks for a page of the slowest of three tiers at each step.
+    static TOLD: Mutex<Vec<Vec<MoveStatus>>> = Mutex::new(Vec::new());
+
+    struct Stale;
+
+    impl Policy for Stale {
+        fn signals(&self) -> Signals {
+            Signals::NONE
+        }
+
+        fn sampling(&self) -> Sampling {
+            let scope = isotherm_core::SamplingScope::AllTiers;
+            Sampling::loads(SamplingRate::Off, scope, 1, Nanos(1))
+        }
+
+        fn observe(&mut self, _: &SampleBatch, _: &mut dyn View) {}
+
+        fn step(&mut self, _: Nanos, view: &mut dyn View, plan: &mut Plan) {
+            if view.tier_of(PageId(30)).is_none() {
+                plan.moves.push(Move { page: PageId(30), to: TierId::FAST });
+            }
+        }
+
+        fn settle(&mut self, _: &Plan, outcome: &Outcome, _: &mut dyn View) {
+            TOLD.lock().expect("one thread").push(outcome.moves.clone());
+        }
+
+        fn metadata(&self) -> Bytes {
+            Bytes(0)
+        }
+    }
+
+    #[test]
+    fn an_instance_hears_of_moves_that_were_left_out_though_nothing_else_moves() {
+        let setup = Setup { tiers: 3, ..setup(40, 4) };
+        let mut policy =
+            build(&Parameters::default(), &setup, |_, _| Ok(Box::new(Stale))).expect("it never fails");
+        let mut view = three_tiers();
+        let (plan, _) = turn(policy.as_mut(), &mut view, &SampleBatch::default(), Nanos(1));
+        assert!(plan.moves.is_empty());
+        assert_eq!(*TOLD.lock().expect("one thread"), [vec![MoveStatus::Gone]]);
     }
 
     #[test]
