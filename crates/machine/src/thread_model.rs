@@ -22,10 +22,12 @@
 //! on the misses that retirement waited for. Times are integer picoseconds, so that no result depends on an
 //! order of summation.
 
+use std::hint::select_unpredictable;
+
 use crate::limits::{MAX_REGISTERS, MAX_TIERS, WINDOW};
 use crate::lookup::Translation;
 use crate::profile::Profile;
-use crate::registers::{FewRegisters, LateRegisters};
+use crate::registers::Registers;
 use crate::streamer::Triggers;
 use crate::walkers::Walkers;
 
@@ -68,9 +70,6 @@ impl CoreTiming {
         self.l2_registers > 0
     }
 }
-
-/// Misses after a prefetch for which the second-level registers stay in order.
-const STREAMS: u8 = 64;
 
 /// A remembered miss; times in picoseconds.
 #[derive(Debug, Clone, Copy, Default)]
@@ -118,15 +117,11 @@ pub struct Timing {
 pub struct ThreadModel {
     misses: [Miss; WINDOW],
     stores: [u64; WINDOW],
-    registers: FewRegisters,
-    /// Registers of the second-level cache, shared by misses and prefetches; empty without a prefetcher.
-    l2_registers: LateRegisters,
-    /// When the last prefetched line arrives.
-    prefetched_until: u64,
-    /// Misses for which another prefetch is still likely.
-    streams: u8,
+    registers: Registers,
+    /// Registers of the second-level cache, shared by misses and prefetches; unused without a prefetcher.
+    l2_registers: Registers,
     /// Those beyond the miss registers: a miss goes before a line that may not be requested.
-    spare_registers: FewRegisters,
+    spare_registers: Registers,
     walkers: Walkers,
     busy_until: [u64; MAX_TIERS],
     load_busy_until: [u64; MAX_TIERS],
@@ -148,11 +143,9 @@ impl ThreadModel {
         Self {
             misses: [Miss::default(); WINDOW],
             stores: [0; WINDOW],
-            registers: FewRegisters::new(timing.miss_registers),
-            l2_registers: LateRegisters::new(timing.l2_registers),
-            prefetched_until: 0,
-            streams: 0,
-            spare_registers: FewRegisters::new(timing.spare_registers),
+            registers: Registers::new(timing.miss_registers),
+            l2_registers: Registers::new(timing.l2_registers),
+            spare_registers: Registers::new(timing.spare_registers),
             walkers: Walkers::new(timing.walkers),
             busy_until: [0; MAX_TIERS],
             load_busy_until: [0; MAX_TIERS],
@@ -197,7 +190,7 @@ impl ThreadModel {
         }
         let waits = u64::from(translation.latency);
         let translated = if translation.walks { self.walkers.walk(address, waits) } else { address + waits };
-        let mut issue = translated.max(self.registers.earliest());
+        let mut issue = self.registers.free_from(translated);
         let (start, prefetched) = self.fetch(timing, request.triggers, &mut issue, latency);
         let complete = issue.max(start + latency);
         if complete > issue {
@@ -238,32 +231,18 @@ impl ThreadModel {
             return (*issue, false);
         }
         let trigger = if by.stream == 0 && timing.pairs { by.pair } else { by.stream };
-        self.streams = if trigger == 0 { self.streams.saturating_sub(1) } else { STREAMS };
-        // Without prefetched lines, those in flight hold miss registers, and there are more of these here.
-        if self.streams == 0
-            && *issue >= self.prefetched_until
-            && timing.l2_registers >= timing.miss_registers
-        {
-            self.l2_registers.take_free(*issue + latency);
-            return (*issue, false);
-        }
-        let registers = self.l2_registers.in_order();
-        let free = registers.earliest();
-        let prefetch = match self.back(trigger) {
-            Some(miss) => miss.issue.max(free),
+        let prefetch = match self.back(trigger).map(|miss| miss.issue) {
+            Some(sent) => self.l2_registers.free_from(sent),
             None if trigger == 0 => u64::MAX,
             // A trigger that is no longer remembered was long ago.
-            None => free,
+            None => self.l2_registers.earliest(),
         };
         let prefetched = prefetch < *issue;
         if !prefetched {
-            *issue = (*issue).max(free);
+            *issue = self.l2_registers.free_from(*issue);
         }
         let start = prefetch.min(*issue);
-        self.l2_registers.in_order().take(start + latency);
-        if prefetched {
-            self.prefetched_until = self.prefetched_until.max(start + latency);
-        }
+        self.l2_registers.take(start + latency);
         (start, prefetched)
     }
 
@@ -277,7 +256,7 @@ impl ThreadModel {
         if timing.spare_registers >= timing.miss_registers {
             return true;
         }
-        let sent = self.spare_registers.earliest() <= issue;
+        let sent = self.spare_registers.free_from(issue) == issue;
         if sent {
             self.spare_registers.take(issue + latency);
         }
@@ -296,11 +275,19 @@ impl ThreadModel {
     #[inline]
     fn dispatch(&mut self, timing: &CoreTiming, elapsed: u64) -> u64 {
         let oldest = self.position.saturating_sub(timing.reorder_window);
-        while self.window_start < self.count
-            && (self.misses[self.window_start % WINDOW].position <= oldest
-                || self.count - self.window_start == WINDOW)
-        {
+        // About one miss leaves for each that comes: branches would be mispredicted.
+        for _ in 0..2 {
             let Miss { position, retire, .. } = self.misses[self.window_start % WINDOW];
+            let leaves = self.leaves(position, oldest);
+            self.left.0 = select_unpredictable(leaves, position, self.left.0);
+            self.left.1 = select_unpredictable(leaves, retire, self.left.1);
+            self.window_start += usize::from(leaves);
+        }
+        loop {
+            let Miss { position, retire, .. } = self.misses[self.window_start % WINDOW];
+            if !self.leaves(position, oldest) {
+                break;
+            }
             self.left = (position, retire);
             self.window_start += 1;
         }
@@ -309,6 +296,12 @@ impl ThreadModel {
         let room = if position == 0 { 0 } else { retire + since_left * timing.instruction_ps };
         self.dispatch = (self.dispatch + elapsed).max(room);
         self.dispatch
+    }
+
+    /// Returns whether the oldest miss of the window, at this position, has left it.
+    #[inline(always)]
+    fn leaves(&self, position: u64, oldest: u64) -> bool {
+        (self.window_start < self.count) & ((position <= oldest) | (self.count - self.window_start == WINDOW))
     }
 
     /// Puts a store into the store buffer and returns when the store whose entry it takes completes.
