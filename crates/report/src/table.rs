@@ -44,6 +44,9 @@ const NARROW: [&str; 7] = ["policy", "fast tier", "hits", "belady", "slowdown", 
 /// The same on a machine of more than two tiers.
 const NARROW_TIERS: [&str; 7] =
     ["policy", "fast tier", "by tier, %", "belady", "slowdown", "moved", "tiering CPU"];
+/// The same where one of them holds compressed pages.
+const NARROW_COMPRESSED: [&str; 7] =
+    ["policy", "fast tier", "by tier, %", "stored", "slowdown", "moved", "tiering CPU"];
 /// The same for runs of several rounds.
 const NARROW_LONG: [&str; 7] = ["policy", "fast tier", "long run", "pays back", "hits", "slowdown", "moved"];
 /// Columns of a round there: the policy is in the heading.
@@ -56,6 +59,11 @@ const BY_TIER: Column<RunResult> = ("by tier, %", |run| {
     let shares: Vec<String> = run.tier_accesses.iter().map(share).collect();
     Cell::percent(run.hit_ratio).shown_as(shares.join("/"))
 });
+
+/// Columns that a run has beside these where a tier holds compressed pages: faults on them, and the largest
+/// memory that they took.
+const COMPRESSED: [Column<RunResult>; 2] =
+    [("swap-ins", |run| Cell::count(run.swap_ins)), ("stored", |run| Cell::size(run.stored_bytes))];
 
 /// Columns that a run of several rounds has beside the others.
 pub(crate) const LONG: [Column<RunResult>; 2] = [
@@ -94,16 +102,21 @@ fn long(run: &RunResult) -> Option<&LongRun> {
 
 /// Returns the columns of a report's runs: all of them, or those that the terminal has room for.
 pub(crate) fn columns(report: &Report, all: bool) -> Vec<Column<RunResult>> {
-    let by_tier: &[Column<RunResult>] =
-        if report.runs.iter().any(|run| run.tier_accesses.len() > 2) { &[BY_TIER] } else { &[] };
+    let tiers = report.runs.iter().any(|run| run.tier_accesses.len() > 2);
+    let compressed = report.runs.iter().any(|run| run.stored_bytes.0 > 0);
+    let by_tier = [&[BY_TIER][..usize::from(tiers)], if compressed { &COMPRESSED } else { &[] }].concat();
     if report.runs.iter().all(|run| run.long_run.is_none()) {
-        let every = [&RUN[..HITS.end], by_tier, &RUN[HITS.end..]].concat();
-        let shown = if by_tier.is_empty() { &NARROW } else { &NARROW_TIERS };
+        let every = [&RUN[..HITS.end], &by_tier, &RUN[HITS.end..]].concat();
+        let shown = match (compressed, tiers) {
+            (true, _) => &NARROW_COMPRESSED,
+            (false, true) => &NARROW_TIERS,
+            (false, false) => &NARROW,
+        };
         return if all { every } else { narrow(&every, shown) };
     }
     // The long run takes the place of the last quarter.
     let every =
-        [&RUN[..HITS.start], &LONG, &RUN[HITS.start..=HITS.start], by_tier, &RUN[HITS.end..]].concat();
+        [&RUN[..HITS.start], &LONG, &RUN[HITS.start..=HITS.start], &by_tier, &RUN[HITS.end..]].concat();
     if all { every } else { narrow(&every, &NARROW_LONG) }
 }
 

@@ -33,6 +33,7 @@
 mod bound_replay;
 mod bounds;
 mod cache_hits;
+mod compression;
 mod criticality;
 mod device;
 mod error;

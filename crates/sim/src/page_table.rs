@@ -1,10 +1,11 @@
 //! The simulated page table: where pages are, how they are allocated, and how the kernel reclaims them.
 
+use crate::compression::{CLUSTER, Compression, Swapped};
 use crate::lru::{List, Lru, Pass};
 use crate::page_state::{ACCESSED, ARMED, KEPT, REFERENCED, SHADOWED, TIER_MASK, UNMAPPED, USED};
 use crate::page_walk::EntriesRead;
 use crate::summary::FastRows;
-use isotherm_core::{Allocation, MoveStatus, PageId, Pages, Placing, TierId};
+use isotherm_core::{Allocation, Bytes, MoveStatus, PageId, Pages, Placing, TierId};
 use prefetch_index::prefetch_index;
 
 /// Returns whether an access faults in the state that [`Locator::serve`] returned.
@@ -28,6 +29,12 @@ pub(crate) trait Locator {
     /// Handles the trap of an access to `page`. Returns whether the page was armed.
     fn trap(&mut self, _page: u32, _store: bool) -> bool {
         false
+    }
+
+    /// Brings a stored page back, or pays for the room of a new one. Returns what that took; `None` where the
+    /// access faults for another reason.
+    fn swap_in(&mut self, _page: u32) -> Option<Swapped> {
+        None
     }
 
     /// Reports the stall in picoseconds of the access to `page` just served.
@@ -59,6 +66,10 @@ pub(crate) struct PageTable {
     placing: Placing,
     reclaim: Reclaim,
     fast_rows: FastRows,
+    /// The slowest tier, if it is one of compressed pages.
+    compression: Option<Compression>,
+    /// Work for the room of a page that has just been allocated.
+    owed: Option<Swapped>,
 }
 
 /// How the kernel finds cold pages: the profile's `costs.reclaim_lists`.
@@ -88,7 +99,36 @@ impl PageTable {
             placing: Placing::new(allocation),
             reclaim: Reclaim::Clock { hand: 0 },
             fast_rows: FastRows::new(pages),
+            compression: None,
+            owed: None,
         }
+    }
+
+    /// Makes the slowest tier one of compressed pages. Call it before any access.
+    pub(crate) fn with_compression(mut self, compression: Compression) -> Self {
+        self.compression = Some(compression);
+        self
+    }
+
+    pub(crate) fn compression(&self) -> Option<&Compression> {
+        self.compression.as_ref()
+    }
+
+    /// Returns the slowest tier whose pages can be accessed.
+    pub(crate) fn slowest_memory(&self) -> TierId {
+        TierId((self.tiers() - 1 - usize::from(self.compression.is_some())) as u8)
+    }
+
+    /// Returns in which tier's memory a page of `tier` is held, and its bytes there.
+    pub(crate) fn holds(&self, page: PageId, tier: TierId, size: Bytes) -> (TierId, Bytes) {
+        match &self.compression {
+            Some(stored) if self.is_compressed(tier) => (self.slowest_memory(), stored.size(page)),
+            _ => (tier, size),
+        }
+    }
+
+    fn is_compressed(&self, tier: TierId) -> bool {
+        tier > self.slowest_memory()
     }
 
     /// Switches reclaim to two lists, balanced by the GiB that a page stands for. Call it before any access.
@@ -133,7 +173,9 @@ impl PageTable {
     }
 
     pub(crate) fn free(&self, tier: TierId) -> Pages {
-        self.capacity(tier) - self.used(tier)
+        let stored = self.compression.as_ref().filter(|_| tier == self.slowest_memory());
+        let taken = self.used(tier).0 + stored.map_or(0, Compression::room);
+        Pages(self.capacity(tier).0.saturating_sub(taken))
     }
 
     pub(crate) fn tier_of(&self, page: PageId) -> Option<TierId> {
@@ -154,10 +196,7 @@ impl PageTable {
     /// Maps a new page in the first tier, in the allocation policy's order, with room above its reserve.
     #[cold]
     fn allocate(&mut self, page: usize) -> u8 {
-        let tiers = self.tiers();
-        let (used, reserve, capacity) = (&self.used, &self.reserve, &self.capacity);
-        let has_room = |&tier: &usize| used[tier] + reserve[tier] < capacity[tier];
-        let tier = self.placing.next(tiers, has_room).unwrap_or(tiers - 1);
+        let tier = self.place();
         self.occupy(tier);
         if tier == TierId::FAST.index() {
             self.fast_rows.enter(page);
@@ -166,7 +205,43 @@ impl PageTable {
         if let Reclaim::Lists(lru) = &mut self.reclaim {
             lru.put(PageId(page as u32), TierId(tier as u8), List::Inactive);
         }
-        tier as u8
+        // The thread that needed room faults for it.
+        tier as u8 | if self.owed.is_some() { ARMED } else { 0 }
+    }
+
+    /// Returns the first tier, in the allocation policy's order, with room above its reserve. Where none has,
+    /// pages of the slowest memory are compressed; what that took is owed.
+    fn place(&mut self) -> usize {
+        let slowest = self.slowest_memory().index();
+        let room: Vec<u64> = (0..=slowest).map(|tier| self.free(TierId(tier as u8)).0).collect();
+        let has_room = |&tier: &usize| room[tier] > self.reserve[tier];
+        if let Some(tier) = self.placing.next(slowest + 1, has_room) {
+            return tier;
+        }
+        if self.compression.is_some() {
+            self.owed = Some(self.compress_cluster());
+        }
+        slowest
+    }
+
+    /// Compresses a cluster of the coldest pages of the slowest memory.
+    fn compress_cluster(&mut self) -> Swapped {
+        let (from, mut swapped) = (self.slowest_memory(), Swapped::default());
+        let mut pass = Pass::new(from, Pages(CLUSTER));
+        while swapped.compressed < CLUSTER {
+            let Some(victim) = self.next_victim(&mut pass, &mut swapped.scanned) else { break };
+            if self.relocate(victim, from.slower()) == MoveStatus::Moved {
+                swapped.compressed += 1;
+                swapped.written += self.compression.as_ref().map_or(Bytes(0), |stored| stored.size(victim));
+            } else if let Reclaim::Lists(lru) = &mut self.reclaim {
+                lru.put(victim, from, List::Active);
+            }
+            // A clock would look at pages that do not compress for ever.
+            if swapped.scanned > 2 * self.state.len() as u64 {
+                break;
+            }
+        }
+        swapped
     }
 
     pub(crate) fn may_move(&self, page: PageId, to: TierId) -> MoveStatus {
@@ -174,6 +249,12 @@ impl PageTable {
             None => MoveStatus::Gone,
             Some(_) if to.index() >= self.tiers() => MoveStatus::Gone,
             Some(from) if from == to => MoveStatus::AlreadyThere,
+            Some(_)
+                if self.is_compressed(to)
+                    && !self.compression.as_ref().is_some_and(|all| all.takes(page)) =>
+            {
+                MoveStatus::Denied
+            }
             Some(_) if self.free(to).0 == 0 => MoveStatus::NoRoom,
             Some(_) => MoveStatus::Moved,
         }
@@ -190,8 +271,17 @@ impl PageTable {
         } else if to == TierId::FAST {
             self.fast_rows.enter(page.index());
         }
+        let [stores, drops] = [to, from].map(|tier| self.is_compressed(tier));
         let state = &mut self.state[page.index()];
-        *state = (*state & KEPT) | to.0;
+        // A stored page is mapped nowhere: its next access faults.
+        *state = if stores { ARMED | to.0 } else { (*state & KEPT) | to.0 };
+        if let Some(compression) = &mut self.compression {
+            if stores {
+                compression.store(page);
+            } else if drops {
+                compression.drop(page);
+            }
+        }
         if let Reclaim::Lists(lru) = &mut self.reclaim {
             lru.migrate(page, to);
         }
@@ -211,10 +301,10 @@ impl PageTable {
 
     /// Keeps the copy that a page, just promoted by one tier, left behind.
     pub(crate) fn keep_shadow(&mut self, page: PageId) {
-        let state = &mut self.state[page.index()];
-        let behind = usize::from(*state & TIER_MASK) + 1;
-        if behind < self.capacity.len() && self.used[behind] + self.shadows[behind] < self.capacity[behind] {
-            *state |= SHADOWED;
+        let behind = usize::from(self.state[page.index()] & TIER_MASK) + 1;
+        let in_memory = behind <= self.slowest_memory().index();
+        if in_memory && self.used[behind] + self.shadows[behind] < self.capacity[behind] {
+            self.state[page.index()] |= SHADOWED;
             self.shadows[behind] += 1;
             self.max_shadows = self.max_shadows.max(self.shadows.iter().sum());
         }
@@ -327,6 +417,24 @@ impl Locator for PageTable {
 
     fn fast_rows(&self) -> Option<&FastRows> {
         Some(&self.fast_rows)
+    }
+
+    fn swap_in(&mut self, page: u32) -> Option<Swapped> {
+        let owed = self.owed.take();
+        let page = PageId(page);
+        let stored = self.tier_of(page).filter(|&tier| self.is_compressed(tier));
+        if stored.is_none() {
+            return owed.map(|owed| Swapped { tier: self.state[page.index()] & TIER_MASK, ..owed });
+        }
+        let size = self.compression.as_ref()?.size(page);
+        let tier = TierId(self.place() as u8);
+        // Room may be missing where nothing compresses; the page comes back all the same.
+        let full = self.free(tier).0 == 0;
+        self.capacity[tier.index()] += u64::from(full);
+        self.relocate(page, tier);
+        self.capacity[tier.index()] -= u64::from(full);
+        let owed = self.owed.take().unwrap_or_default();
+        Some(Swapped { tier: tier.0, decompressed: Some(size), ..owed })
     }
 
     #[cold]

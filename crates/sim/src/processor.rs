@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use isotherm_core::{Bytes, Counters, Nanos, Operation, PageId, PageSize, Sample, Spent, TierId};
-use isotherm_machine::{BLOCK, BlockEnd, Cause, Cores, Lookup, MAX_TIERS, Profile, Tier};
+use isotherm_machine::{BLOCK, BlockEnd, Cause, Cores, Lookup, MAX_TIERS, Profile, Tier, transfer_time};
 
+use crate::compression::Swapped;
 use crate::device::Devices;
 use crate::faults::Faults;
 use crate::long::Counted;
@@ -23,6 +24,35 @@ use crate::{Charges, Interval};
 const AHEAD: usize = 24;
 /// Accesses ahead for which is fetched what new pages need beside their state, which is there by then.
 const NEW_AHEAD: usize = 12;
+
+/// Costs of a compressed tier, in picoseconds.
+#[derive(Debug, Clone, Copy)]
+struct Swap {
+    /// A fault on a stored page, without its decompression.
+    fault: u64,
+    decompress: u64,
+    compress: u64,
+    /// A page that reclaim looks at.
+    look: u64,
+    shootdown: u64,
+    /// Tier in whose memory pages are stored.
+    memory: usize,
+}
+
+impl Swap {
+    fn new(profile: &Profile, page_size: PageSize) -> Option<Self> {
+        let (last, memory) = (profile.compressed()?, profile.tiers.len() - 2);
+        let time = |bandwidth| transfer_time(page_size.bytes().0, bandwidth);
+        Some(Self {
+            fault: last.latency.0 * 1000,
+            decompress: time(last.read_bandwidth),
+            compress: time(last.write_bandwidth),
+            look: profile.costs.reclaim_page.0 * 1000,
+            shootdown: profile.costs.shootdown.0 * 1000,
+            memory,
+        })
+    }
+}
 
 /// Cores and tiers that execute a stream, generic over how pages are placed.
 pub(crate) struct Processor<'a, L> {
@@ -50,6 +80,11 @@ pub(crate) struct Processor<'a, L> {
     shot_down: ShotDown,
     fault_cost: u64,
     lock_hold: u64,
+    swap: Option<Swap>,
+    /// Faults on stored pages.
+    pub(crate) swap_ins: u64,
+    /// Until when kswapd compresses pages, in picoseconds.
+    reclaimed_until: u64,
     /// Thread that did the last task work.
     task_thread: usize,
     next: usize,
@@ -93,6 +128,9 @@ impl<'a, L: Locator> Processor<'a, L> {
             shot_down: ShotDown::new(stream.pages.len()),
             fault_cost: profile.costs.fault.0 * 1000,
             lock_hold: profile.costs.lock_hold.0 * 1000,
+            swap: Swap::new(profile, stream.page_size),
+            swap_ins: 0,
+            reclaimed_until: 0,
             task_thread: 0,
             next: 0,
             round: 0,
@@ -229,10 +267,10 @@ impl<'a, L: Locator> Processor<'a, L> {
     fn replay(&mut self, index: usize, access: &Access, lookup: Lookup) {
         let lookup = self.shot_down.apply(access.page, lookup);
         let state = self.locator.serve(index, access.page);
-        let tier = usize::from(state & TIER_MASK);
+        let mut tier = usize::from(state & TIER_MASK);
         self.cores.enter(access.thread);
         if traps(state, access.store) {
-            self.fault(access, tier);
+            tier = self.fault(access, tier);
         }
         let store = access.store != 0;
         let timing = self.cores.access(access.thread, access.request(), lookup, tier);
@@ -251,9 +289,13 @@ impl<'a, L: Locator> Processor<'a, L> {
         }
     }
 
-    /// Handles a trap: the thread pays for the fault before the access goes on.
+    /// Handles a trap: the thread pays for the fault before the access goes on. Returns the page's tier then.
     #[cold]
-    fn fault(&mut self, access: &Access, tier: usize) {
+    fn fault(&mut self, access: &Access, tier: usize) -> usize {
+        if let Some(swapped) = self.locator.swap_in(access.page) {
+            self.pay_for_swap(access.thread, &swapped);
+            return usize::from(swapped.tier);
+        }
         let time = Nanos(self.cores.clock(access.thread) / 1000);
         self.cores.pause(access.thread, self.fault_cost, Cause::Sampling);
         self.charges.faulting += Nanos(self.fault_cost / 1000);
@@ -261,6 +303,46 @@ impl<'a, L: Locator> Processor<'a, L> {
             self.faults.take(access, tier, time);
         }
         self.hold_lock(1, Cause::Sampling);
+        tier
+    }
+
+    /// Returns how long a core decompresses a page.
+    pub(crate) fn decompression(&self) -> Nanos {
+        Nanos(self.swap.map_or(0, |swap| swap.decompress) / 1000)
+    }
+
+    /// Charges a fault on a stored page, and the kernel's work for its room.
+    fn pay_for_swap(&mut self, thread: u16, swapped: &Swapped) {
+        let Some(swap) = self.swap else { return };
+        let memory = swap.memory;
+        let size = self.stream.page_size.bytes();
+        if let Some(stored) = swapped.decompressed {
+            self.cores.pause(thread, swap.fault + swap.decompress, Cause::Moving);
+            self.charges.swapping += Nanos((swap.fault + swap.decompress) / 1000);
+            self.cores.tiers[memory].copy(stored, false);
+            self.cores.tiers[usize::from(swapped.tier)].copy(size, true);
+            self.swap_ins += 1;
+        }
+        if swapped.scanned > 0 {
+            let work = swap.look * swapped.scanned + swap.compress * swapped.compressed;
+            self.charges.swapping += Nanos(work / 1000);
+            self.cores.tiers[memory].copy(Bytes(size.0 * swapped.compressed), false);
+            self.cores.tiers[memory].copy(swapped.written, true);
+            // kswapd does it beside the program; while it is busy with another cluster, the thread does.
+            let now = self.cores.clock(thread);
+            if self.reclaimed_until <= now {
+                self.reclaimed_until = now + work;
+                self.cores.occupy(work);
+            } else {
+                self.cores.pause(thread, work, Cause::Moving);
+            }
+            // No tiering system has a part in it.
+            let shootdowns = self.charges.shootdowns;
+            self.interrupt(swap.shootdown, Cause::Moving);
+            self.charges.swapping += self.charges.shootdowns - shootdowns;
+            self.charges.shootdowns = shootdowns;
+        }
+        self.hold_lock(1, Cause::Moving);
     }
 
     /// Takes the lock of the page tables and LRU lists `times`; waiters are delayed at the block's end.

@@ -11,6 +11,7 @@ use isotherm_machine::{MAX_TIERS, Profile, Walks};
 use isotherm_policies::Setup;
 
 use crate::bounds::{Belady, IntervalRanks, NextUses};
+use crate::compression::Compression;
 use crate::host::SimHost;
 use crate::long::{Long, Rounds, Scaled};
 use crate::lookups::Lookups;
@@ -177,8 +178,13 @@ impl<'a> Replay<'a> {
         let pages = self.stream.pages.len() as u64;
         let shift = self.stream.page_size.shift();
         let tiers = &self.profile.tiers;
+        // Before compressed memory, the usual tier leaves a quarter of all pages to it.
+        let usual = match self.profile.compressed() {
+            Some(_) => (pages * 3 / 4).saturating_sub(fast.0).max(1),
+            None => fast.0,
+        };
         let between =
-            tiers[1..tiers.len() - 1].iter().map(|tier| tier.capacity.map_or(fast.0, |size| size.0 >> shift));
+            tiers[1..tiers.len() - 1].iter().map(|tier| tier.capacity.map_or(usual, |size| size.0 >> shift));
         std::iter::once(fast.0).chain(between).chain([pages]).collect()
     }
 
@@ -214,12 +220,13 @@ impl<'a> Replay<'a> {
         }
     }
 
-    /// Replays with every page in the first or in the last tier.
+    /// Replays with every page in the first tier, or in the last whose pages can be accessed.
     pub(crate) fn fixed(&self, fast: bool) -> Finished {
         let pages = self.stream.pages.len();
         let tiers = self.profile.tiers.len();
+        let slowest = tiers - 1 - usize::from(self.profile.compressed().is_some());
         let mut capacity = vec![0; tiers];
-        capacity[if fast { 0 } else { tiers - 1 }] = pages as u64 + 1;
+        capacity[if fast { 0 } else { slowest }] = pages as u64 + 1;
         self.placed(PageTable::new(pages, capacity, 0.0, Allocation::FastFirst))
     }
 
@@ -234,6 +241,10 @@ impl<'a> Replay<'a> {
         if self.profile.costs.reclaim_lists == Some(2) {
             let gib_per_page = page_size.bytes().0 as f64 * self.scale.footprint / f64::from(1 << 30);
             table = table.with_lists(gib_per_page);
+        }
+        if self.profile.compressed().is_some() {
+            let shares = &self.stream.compressed_shares;
+            table = table.with_compression(Compression::new(self.stream.pages.len(), page_size, shares));
         }
         let interval_length = self.interval_length * self.intervals_merged();
         let mut processor = self.processor_with(table, interval_length, scaled.times);

@@ -132,6 +132,9 @@ pub struct Charges {
     pub arming: Nanos,
     /// As scanning: moving pages.
     pub moving: Nanos,
+    /// Faults on pages of a compressed tier, and the kernel's compressing of others for their room, summed
+    /// over the program's threads and kswapd.
+    pub swapping: Nanos,
     /// Tiering thread: reclaim's search for pages.
     pub reclaiming: Nanos,
 }
@@ -254,6 +257,10 @@ pub struct RunResult {
     pub bytes_moved: Bytes,
     /// Largest memory of shadow copies at any time.
     pub shadow_bytes: Bytes,
+    /// Faults on pages of a compressed tier.
+    pub swap_ins: u64,
+    /// Largest memory that the pages of a compressed tier took.
+    pub stored_bytes: Bytes,
     /// Hint faults that the program took.
     pub hint_faults: u64,
     /// Samples that reached the policy.

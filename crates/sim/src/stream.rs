@@ -65,6 +65,8 @@ pub struct Stream {
     pub threads: usize,
     /// Page size of `pages`.
     pub page_size: PageSize,
+    /// Share of its size that each page takes compressed, in 256ths; empty where that is not known.
+    pub compressed_shares: Vec<u8>,
     /// Of the rows that it was built from, which the page size does not change.
     pub fingerprint: Option<Fingerprint>,
 }
@@ -273,6 +275,7 @@ impl StreamBuilder {
             accesses: self.accesses,
             threads: self.threads.len(),
             page_size: self.page_size,
+            compressed_shares: Vec::new(),
             fingerprint: Some(self.rows.finish()),
         })
     }

@@ -8,6 +8,7 @@ use isotherm_core::{Bytes, Nanos, Pages, Policy};
 use isotherm_policies::{Entry, Kind};
 
 use crate::bound_replay::replay_bound;
+use crate::compression::Compression;
 use crate::error::SimulateError;
 use crate::experiment::{Experiment, Input};
 use crate::long::{Length, Long, Scaled};
@@ -165,6 +166,8 @@ impl<'a> Testbed<'a> {
         result.bytes_moved = host.migrations.bytes;
         let shift = self.replay.stream.page_size.shift();
         result.shadow_bytes = Bytes(host.processor.locator.max_shadows().0 << shift);
+        result.swap_ins = host.processor.swap_ins;
+        result.stored_bytes = host.processor.locator.compression().map_or(Bytes(0), Compression::most);
         result.hint_faults = statistics.faults;
         result.samples = statistics.samples;
         result.samples_lost = statistics.lost;

@@ -62,7 +62,7 @@ const WORKLOADS: [&str; 30] = [
     "deepsjeng",
     "xz",
 ];
-const MACHINES: [&str; 9] = [
+const MACHINES: [&str; 10] = [
     "freqtier-cxl1",
     "freqtier-cxl2",
     "hybridtier",
@@ -72,6 +72,7 @@ const MACHINES: [&str; 9] = [
     "sapphire-rapids",
     "turin",
     "xeon-max",
+    "zswap",
 ];
 
 fn names(value: &Value) -> Vec<&str> {

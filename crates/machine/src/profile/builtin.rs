@@ -1,4 +1,4 @@
-//! The built-in profiles: the machines of the five papers, and three of today.
+//! The built-in profiles: the machines of the five papers, and four of today.
 
 use isotherm_core::names::advice;
 
@@ -19,7 +19,8 @@ const BUILTIN: &[(&str, &str)] = machines![
     "pact",
     "sapphire-rapids",
     "turin",
-    "xeon-max"
+    "xeon-max",
+    "zswap"
 ];
 
 impl Profile {

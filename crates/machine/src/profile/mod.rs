@@ -147,6 +147,9 @@ pub struct TierProfile {
     pub capacity: Option<Bytes>,
     /// Bytes per second that other programs read from it throughout; `None` for no other traffic.
     pub pressure: Option<u64>,
+    /// Whether it holds compressed pages, which fault: 1. Its latency is that of a fault, its bandwidths are
+    /// those of a core that decompresses and compresses.
+    pub compressed: Option<u32>,
     /// Cost of a load that nothing overlaps, from `isotherm calibrate`: PACT's `k`, for live runs only.
     pub k: Option<Nanos>,
 }
@@ -282,7 +285,13 @@ impl Profile {
         if let (Some(_), Some(field)) = (&self.device, lacking) {
             return Err(ProfileError::missing(&self.name, &field.path(0), &field.quantity.expected()));
         }
+        self.check_compressed(&self.name)?;
         self.check_order(&self.name)
+    }
+
+    /// Returns the slowest tier if it is one of compressed pages.
+    pub fn compressed(&self) -> Option<&TierProfile> {
+        self.tiers.last().filter(|tier| tier.compressed == Some(1))
     }
 
     /// Returns every number in force with its unit and source, in the order of the documentation.
@@ -364,6 +373,17 @@ impl Profile {
             "the machine",
             &advice(path, known.iter().map(String::as_str)),
         )
+    }
+
+    /// Checks that compressed pages are in the slowest of three tiers: they take room of the one before.
+    fn check_compressed(&self, file: &str) -> Result<(), ProfileError> {
+        let misplaced = |(tier, profile): &(usize, &TierProfile)| {
+            profile.compressed == Some(1) && (*tier < 2 || *tier + 1 < self.tiers.len())
+        };
+        self.tiers.iter().enumerate().find(misplaced).map_or(Ok(()), |(tier, _)| {
+            let path = format!("tier.{tier}.compressed");
+            Err(ProfileError::unexpected(file, &path, "1", "1 in the last of three tiers or more"))
+        })
     }
 
     /// Checks that tiers stand in the kernel's order, by latency over bandwidth (`mt_perf_to_adistance` in

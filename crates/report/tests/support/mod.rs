@@ -298,6 +298,8 @@ fn run(
         failed_moves: FailedMoves { busy: u64::from(migrates) * 31, ..FailedMoves::default() },
         bytes_moved: Bytes((moves + moves * 9 / 10) << 12),
         shadow_bytes: Bytes(0),
+        swap_ins: 0,
+        stored_bytes: Bytes(0),
         hint_faults: 0,
         samples: if policy == "freqtier" { 1_234_567 } else { 0 },
         samples_lost: if policy == "freqtier" && fast == "1:16" { 8_910 } else { 0 },

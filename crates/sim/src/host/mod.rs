@@ -215,7 +215,9 @@ impl View for SimHost<'_> {
     }
 
     fn latency(&self, tier: TierId) -> Nanos {
-        self.profile.tiers[tier.index()].latency
+        let own = self.profile.tiers[tier.index()].latency;
+        let compressed = self.processor.locator.compression().is_some() && tier.index() + 1 == self.tiers();
+        own + if compressed { self.processor.decompression() } else { Nanos(0) }
     }
 
     fn capacity(&self, tier: TierId) -> Pages {

@@ -85,8 +85,10 @@ impl SimHost<'_> {
             devices.copy(to, page, size.0, true);
         }
         self.migrations.bytes += size;
-        self.processor.tier(from).copy(size, false);
-        self.processor.tier(to).copy(size, true);
+        let table = &self.processor.locator;
+        let [(source, read), (target, written)] = [from, to].map(|tier| table.holds(page, tier, size));
+        self.processor.tier(source).copy(read, false);
+        self.processor.tier(target).copy(written, true);
         let tiers = &self.profile.tiers;
         let slowest = tiers[from.index()].read_bandwidth.min(tiers[to.index()].write_bandwidth);
         Nanos(transfer_time(size.0, slowest.min(self.costs.copy_bandwidth)) / 1000)

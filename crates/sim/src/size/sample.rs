@@ -48,6 +48,8 @@ impl Groups {
         let kept = |page: usize| self.group[page] == group;
         let mut dense = vec![NONE; stream.pages.len()];
         let mut pages = Vec::with_capacity(stream.pages.len() / self.count as usize + 1);
+        let shares = stream.compressed_shares.iter().enumerate();
+        let compressed_shares = shares.filter(|&(page, _)| kept(page)).map(|(_, &share)| share).collect();
         for (page, &address) in stream.pages.iter().enumerate().filter(|&(page, _)| kept(page)) {
             dense[page] = pages.len() as u32;
             pages.push(address);
@@ -61,7 +63,14 @@ impl Groups {
             (page != NONE).then_some(Access { page, dependence, trigger, pair, ..*access })
         };
         let accesses = stream.accesses.iter().filter_map(keep).collect();
-        Stream { accesses, pages, threads: stream.threads, page_size: stream.page_size, fingerprint: None }
+        Stream {
+            accesses,
+            pages,
+            threads: stream.threads,
+            page_size: stream.page_size,
+            compressed_shares,
+            fingerprint: None,
+        }
     }
 }
 
