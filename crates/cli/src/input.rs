@@ -11,8 +11,8 @@ use isotherm_core::{Bytes, PageSize};
 use isotherm_machine::is_path;
 use isotherm_sim::{ACCESS_MEMORY, Input, Loaded, MAX_ACCESSES, NamedRange, StreamBuilder, replay_memory};
 use isotherm_trace::{
-    Change, Mapping, Provenance, Rows, Spaces, TraceReader, open_regular, process_names, read_mappings,
-    select_processes,
+    Change, Mapping, Provenance, Rows, Spaces, TraceReader, open_regular, process_names, read_contents,
+    read_mappings, select_processes, shares,
 };
 use isotherm_workloads::Workload;
 
@@ -155,7 +155,10 @@ pub(crate) fn load_trace(
         watch.check()?;
     }
     bar.finish_and_clear();
-    let stream = builder.finish(&name).map_err(Failure::usage)?;
+    let mut stream = builder.finish(&name).map_err(Failure::usage)?;
+    if let Some(contents) = read_contents(path).map_err(Failure::usage)? {
+        stream.compressed_shares = shares(&contents, &stream.pages, page_size);
+    }
     let mut provenance = describe(reader.provenance());
     provenance.extend(process.map(|process| ("process".to_owned(), process.to_owned())));
     let ranges = Vec::new();

@@ -27,6 +27,8 @@ pub enum TraceError {
     Provenance { path: PathBuf, key: &'static str, reason: String },
     #[error("{}: line {line}: {reason}; expected mappings that Isotherm wrote", path.display())]
     Mappings { path: PathBuf, line: usize, reason: String },
+    #[error("{}: line {line}: {reason}; expected shares that Isotherm wrote", path.display())]
+    Contents { path: PathBuf, line: usize, reason: String },
     #[error("--process {name}: no process has this name; expected one of: {names}")]
     NoProcess { name: String, names: String },
     #[error("{}: column '{column}' {problem}; expected {expected}", path.display())]

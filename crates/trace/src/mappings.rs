@@ -12,7 +12,7 @@ use isotherm_core::Bytes;
 use isotherm_recorder_protocol::{ANONYMOUS, Note};
 use serde::{Deserialize, Serialize};
 
-use crate::{TraceError, open_regular};
+use crate::{CONTENTS_FILE, TraceError, open_regular};
 
 /// File of the mappings in a trace's directory.
 pub const MAPPINGS_FILE: &str = "_mappings.jsonl";
@@ -158,17 +158,17 @@ fn ranges(change: &Change) -> [Option<(u64, u64)>; 2] {
     }
 }
 
-/// Copies the mappings of a trace, if it has any, into the folder of another with the same rows.
+/// Copies the mappings of a trace and the shares of its pages, if it has any, into the folder of another with
+/// the same rows.
 ///
 /// # Errors
 /// If they cannot be copied.
 pub fn copy_mappings(from: &Path, to: &Path) -> Result<(), TraceError> {
-    let (source, place) = (from.join(MAPPINGS_FILE), to.join(MAPPINGS_FILE));
-    if !source.is_file() {
-        return Ok(());
-    }
-    let copied = fs::copy(&source, &place).map(drop);
-    copied.map_err(|source| TraceError::Io { path: place, action: "write", source })
+    let files = [MAPPINGS_FILE, CONTENTS_FILE].map(|file| (from.join(file), to.join(file)));
+    files.into_iter().filter(|(source, _)| source.is_file()).try_for_each(|(source, place)| {
+        let copied = fs::copy(&source, &place).map(drop);
+        copied.map_err(|source| TraceError::Io { path: place, action: "write", source })
+    })
 }
 
 /// Range of a process's memory with one content, where it was largest.

@@ -126,6 +126,9 @@ pub(crate) struct RecordArgs {
     /// the addresses of its objects
     #[arg(long)]
     pub(crate) sites: bool,
+    /// Note how well each page compresses (zstd), for machines with compressed memory
+    #[arg(long)]
+    pub(crate) compressibility: bool,
     #[command(flatten)]
     pub(crate) memory: MemoryArgs,
     /// Print only the program's own output

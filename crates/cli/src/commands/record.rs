@@ -65,6 +65,7 @@ fn options(args: RecordArgs) -> Result<RecordOptions, Failure> {
     options.dependence = !args.no_dependence;
     options.aslr = !args.no_aslr;
     options.process = args.process;
+    options.compressibility = args.compressibility;
     if args.sites {
         options.allocator = Some(libraries::require(libraries::ALLOCATOR, "--sites")?);
     }
@@ -108,6 +109,22 @@ fn describe(progress: &Progress) -> String {
     )
 }
 
+/// Share of a page, in 256ths, from which on zswap gains nothing.
+const INCOMPRESSIBLE: u8 = 224;
+
+/// Says how well the program's pages compress.
+fn compressed(shares: &[u8]) -> String {
+    let taken: u64 = shares.iter().map(|&share| u64::from(share)).sum();
+    let kept = shares.iter().filter(|&&share| share >= INCOMPRESSIBLE).count();
+    let percent = |part: f64| 100.0 * part / shares.len().max(1) as f64;
+    format!(
+        "isotherm: {} pages were compressed, to {:.0} % of their size; {:.0} % of them do not compress\n",
+        shares.len(),
+        percent(taken as f64 / 256.0),
+        percent(kept as f64)
+    )
+}
+
 fn report(output: &str, summary: &RecordSummary) {
     let processes = match (summary.recorded, summary.processes.len()) {
         (recorded, all) if recorded == all => all.to_string(),
@@ -123,6 +140,9 @@ fn report(output: &str, summary: &RecordSummary) {
         summary.threads,
         summary.elapsed.as_secs_f64()
     ));
+    if let Some(shares) = &summary.compressed {
+        say(&compressed(shares));
+    }
     if summary.lost > 0 {
         say(&format!("isotherm: {} misses were lost\n", summary.lost));
     }

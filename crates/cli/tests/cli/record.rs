@@ -41,6 +41,37 @@ fn a_program_is_recorded_and_replayed() {
 }
 
 #[test]
+fn pages_that_compress_are_told_from_those_that_do_not() {
+    let folder = Folder::new();
+    let (program, trace) = (folder.compile("contents"), folder.at("contents.trace"));
+    let ran =
+        isotherm(&["record", "--compressibility", "--no-dependence", "--output", &trace, "--", &program]);
+    assert!(ran.err.contains("pages were compressed, to "), "{}", ran.err);
+    let page = |name: &str| {
+        let after = ran.out.split(name).nth(1).expect("it is printed").trim_start();
+        after.split(|c: char| !c.is_ascii_digit()).next().and_then(|number| number.parse::<u64>().ok())
+    };
+    let contents = isotherm_trace::read_contents(trace.as_ref()).expect("readable").expect("noted");
+    let shares = |name| {
+        let first = page(name).expect("a number");
+        contents
+            .iter()
+            .filter(move |((_, page), _)| (first..first + 512).contains(page))
+            .map(|(_, &share)| share)
+    };
+    let (noise, text): (Vec<u8>, Vec<u8>) = (shares("noise").collect(), shares("text").collect());
+    assert!(noise.len() > 400 && noise.iter().all(|&share| share == 255), "{}: {noise:?}", noise.len());
+    assert!(text.len() > 400 && text.iter().all(|&share| share < 16), "{}: {text:?}", text.len());
+    let arguments = ["simulate", &trace, "--machine", "zswap", "--policy", "first-touch", "--fast", "1:3"];
+    let report =
+        isotherm(&[&arguments[..], &["--set", "machine.tier.1.capacity=1MiB", "--json"]].concat()).json();
+    let number = |field: &str| report["runs"][0][field].as_u64().expect("a number");
+    // More than 1 MiB of text is stored in a sixteenth of that.
+    let stored = number("stored_bytes");
+    assert!(number("swap_ins") > 1000 && stored > 0 && stored < 2 << 16, "{stored}");
+}
+
+#[test]
 fn status_and_output_are_the_programs() {
     let folder = Folder::new();
     let ran = record_shell(&folder.at("a.trace"), &[], "echo out; echo err >&2; exit 42");

@@ -21,6 +21,7 @@
 
 mod avx512;
 mod command;
+mod contents;
 mod merge;
 mod pool;
 mod session;
@@ -57,6 +58,8 @@ pub struct RecordOptions {
     pub max_time: Option<Duration>,
     /// Whether the program's addresses are randomised as usual.
     pub aslr: bool,
+    /// Whether to note how well each page with misses compresses ([`crate::Contents`]).
+    pub compressibility: bool,
     /// Name of the processes whose misses are recorded; `None` for all.
     pub process: Option<String>,
     /// `libisotherm_alloc.so`, to record allocation sites with it.
@@ -78,6 +81,7 @@ impl RecordOptions {
             max_bytes: None,
             max_time: None,
             aslr: true,
+            compressibility: false,
             process: None,
             allocator: None,
             plugin: None,
@@ -134,6 +138,9 @@ pub struct RecordSummary {
     pub trace: TraceSummary,
     /// Accesses seen, hits included.
     pub accesses: u64,
+    /// Share that each page whose contents were read takes compressed, in 256ths; `None` if that was not
+    /// asked for.
+    pub compressed: Option<Vec<u8>>,
     /// Command of each process, by number.
     pub processes: Vec<String>,
     /// Number of processes whose misses were recorded.

@@ -1,5 +1,6 @@
 //! The recorder's side of the pool: makes it, empties it and stops the plugins.
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::io;
 use std::mem::offset_of;
@@ -25,6 +26,8 @@ pub(super) struct Pool {
     buffer: Vec<u8>,
     /// Slots in use, as of this round.
     found: Vec<Found>,
+    /// Number in the system of each process seen.
+    pids: HashMap<u32, u32>,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -87,8 +90,12 @@ impl Found {
         u32_at(&self.bytes, offset_of!(Slot, kind)) == kind::RECORDS
     }
 
+    fn pid(&self) -> u32 {
+        u32_at(&self.bytes, offset_of!(Slot, pid))
+    }
+
     fn is_orphan(&self) -> bool {
-        !Path::new("/proc").join(u32_at(&self.bytes, offset_of!(Slot, pid)).to_string()).exists()
+        !Path::new("/proc").join(self.pid().to_string()).exists()
     }
 }
 
@@ -112,6 +119,7 @@ impl Pool {
             accesses: 0,
             buffer: Vec::new(),
             found: Vec::new(),
+            pids: HashMap::new(),
         };
         pool.file.write_all_at(&start, 0)?;
         Ok(pool)
@@ -140,6 +148,7 @@ impl Pool {
         slots.sort_by_key(Found::base);
         let (mut messages, mut busy) = (Vec::new(), false);
         for found in slots.drain(..) {
+            self.pids.entry(found.process()).or_insert(found.pid());
             let ends = found.state() == state::FULL
                 || round == Round::Last
                 || (round == Round::Sweep && self.taken[found.index].open && found.is_orphan());
@@ -236,6 +245,11 @@ impl Pool {
 
     pub(super) fn untraced(&self) -> u64 {
         u64::from(u32_at(&self.header, offset_of!(Header, untraced)))
+    }
+
+    /// Returns the number in the system of a process whose records were seen.
+    pub(super) fn pid(&self, process: u32) -> Option<u32> {
+        self.pids.get(&process).copied()
     }
 
     /// Returns whether a plugin has ever begun a process.

@@ -9,9 +9,11 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use super::command::Prepared;
+use super::contents::Sampler;
 use super::merge::{Merge, Noted};
 use super::pool::{Message, Pool, Round};
 use super::{Avx512, Progress, RecordError, RecordOptions, RecordSummary, Stopped};
+use crate::contents::write_contents;
 use crate::format;
 use crate::mappings::MappingWriter;
 use crate::{Place, ProcessName, Provenance, Rows, TraceError, TraceWriter, select_processes};
@@ -36,6 +38,7 @@ pub(super) struct Session<'a> {
     /// `None` after it failed.
     writer: Option<TraceWriter>,
     mappings: MappingWriter,
+    contents: Option<Sampler>,
     failure: Option<RecordError>,
     sites: u64,
     /// Process and place of the first instruction of AVX-512.
@@ -70,10 +73,12 @@ impl<'a> Session<'a> {
                 Pool::create(directory.join(&layout::POOL_NAME[1..]), options.cache, options.dependence)
                     .map_err(failed("make the recorder's pool in the trace's directory"))?;
             let child = prepared.command(pool.path()).spawn().map_err(failed("start QEMU"))?;
-            Ok((pool, child))
+            let contents = options.compressibility.then(Sampler::new).transpose();
+            let contents = contents.map_err(failed("start a compressor"))?;
+            Ok((pool, child, contents))
         })();
         // Nothing was recorded, and the directory is empty.
-        let (pool, child) = started.inspect_err(|_| drop(fs::remove_dir(&options.output)))?;
+        let (pool, child, contents) = started.inspect_err(|_| drop(fs::remove_dir(&options.output)))?;
         Ok(Self {
             options,
             child,
@@ -82,6 +87,7 @@ impl<'a> Session<'a> {
             rows: Rows::default(),
             writer: Some(writer),
             mappings: MappingWriter::new(&options.output),
+            contents,
             failure: None,
             sites: 0,
             avx512: None,
@@ -128,6 +134,7 @@ impl<'a> Session<'a> {
             self.press();
             if due(&mut reported, REPORT) {
                 progress(&self.progress());
+                self.compress();
             }
             if !busy {
                 std::thread::sleep(REST);
@@ -156,6 +163,7 @@ impl<'a> Session<'a> {
         self.write_notes(notes);
         let (accesses, lost, untraced) = (self.pool.accesses(), self.pool.lost(), self.pool.untraced());
         let rows = std::mem::take(&mut self.rows);
+        self.contents.iter_mut().for_each(|contents| contents.note(&rows));
         self.write(|writer| {
             let provenance = writer.provenance_mut();
             (provenance.accesses, provenance.lost, provenance.untraced) = (accesses, lost, untraced);
@@ -164,6 +172,13 @@ impl<'a> Session<'a> {
         self.rows = rows;
         self.rows.clear();
         busy
+    }
+
+    /// Compresses pages that had misses.
+    fn compress(&mut self) {
+        if let Some(contents) = &mut self.contents {
+            contents.read(|process| self.pool.pid(process));
+        }
     }
 
     fn receive(&mut self, messages: Vec<Message>) {
@@ -295,11 +310,15 @@ impl<'a> Session<'a> {
             place,
         });
         let trace = writer.finish()?;
+        let compressed = self.contents.as_ref().map(Sampler::contents);
+        compressed.map(|contents| write_contents(&self.options.output, contents)).transpose()?;
+        let compressed = compressed.map(|contents| contents.values().copied().collect());
         self.pool.remove().map_err(failed("remove the recorder's pool"))?;
         Ok(RecordSummary {
             status: status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0)),
             processes: self.commands,
             sites: self.sites,
+            compressed,
             avx512,
             recorded,
             trace,

@@ -1,0 +1,84 @@
+//! Compresses the pages of a program while it is recorded, to note how well each does.
+//!
+//! QEMU's user mode maps an x86-64 program's memory at its own addresses, so a page is read from
+//! `/proc/PID/mem` of the process that runs it. A page is read after its misses, up to a tenth of a second
+//! late, again and again as long as it has misses: its last contents count.
+
+use std::collections::{BTreeSet, HashMap};
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+
+use isotherm_core::PageSize;
+use isotherm_core::cache::LINE_SHIFT;
+use zstd::bulk::Compressor;
+
+use crate::Rows;
+use crate::contents::Contents;
+
+/// Pages compressed in one go: some ten milliseconds, in which the pool fills no more than usual.
+const AT_ONCE: usize = 1000;
+const PAGE: usize = 1 << PageSize::Base.shift();
+/// zstd's fastest level, in a page that the kernel compresses alone, too.
+const LEVEL: i32 = 1;
+
+pub(super) struct Sampler {
+    contents: Contents,
+    /// Pages with misses since they were last read.
+    waiting: BTreeSet<(u32, u64)>,
+    /// Where the last turn ended.
+    next: (u32, u64),
+    /// Each process's memory.
+    memory: HashMap<u32, File>,
+    compressor: Compressor<'static>,
+}
+
+impl Sampler {
+    pub(super) fn new() -> std::io::Result<Self> {
+        Ok(Self {
+            contents: Contents::new(),
+            waiting: BTreeSet::new(),
+            next: (0, 0),
+            memory: HashMap::new(),
+            compressor: Compressor::new(LEVEL)?,
+        })
+    }
+
+    /// Notes the pages of these misses.
+    pub(super) fn note(&mut self, rows: &Rows) {
+        let mut last = None;
+        for (&process, &line) in rows.process.iter().zip(&rows.line) {
+            let page = (process, line >> (PageSize::Base.shift() - LINE_SHIFT));
+            if last != Some(page) {
+                self.waiting.insert(page);
+                last = Some(page);
+            }
+        }
+    }
+
+    /// Reads pages that wait, in turn; `pid` returns a process's number in the system.
+    pub(super) fn read(&mut self, pid: impl Fn(u32) -> Option<u32>) {
+        let behind = self.waiting.range(self.next..).chain(self.waiting.range(..self.next));
+        let turn: Vec<_> = behind.take(AT_ONCE).copied().collect();
+        let mut page = vec![0; PAGE];
+        for place @ (process, number) in turn {
+            self.waiting.remove(&place);
+            self.next = (process, number + 1);
+            let open = || File::open(format!("/proc/{}/mem", pid(process)?)).ok();
+            if !self.memory.contains_key(&process) {
+                self.memory.extend(open().map(|memory| (process, memory)));
+            }
+            let Some(memory) = self.memory.get(&process) else { continue };
+            // The page or its process may be gone.
+            if memory.read_exact_at(&mut page, number << PageSize::Base.shift()).is_ok()
+                && let Ok(compressed) = self.compressor.compress(&page)
+            {
+                let share = (compressed.len() * 256).div_ceil(PAGE);
+                self.contents.insert(place, u8::try_from(share).unwrap_or(u8::MAX));
+            }
+        }
+    }
+
+    pub(super) fn contents(&self) -> &Contents {
+        &self.contents
+    }
+}
