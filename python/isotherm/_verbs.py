@@ -256,6 +256,7 @@ def record(
     max_time=None,
     process=None,
     sites=False,
+    compressibility=False,
     max_memory=None,
     quiet=False,
 ):
@@ -271,6 +272,7 @@ def record(
         max_size, max_time: stop recording at this size ("1G") or after this time ("30s"); the program runs on.
         process: record only processes of this name.
         sites: record allocation sites.
+        compressibility: note how well each page compresses, for machines with compressed memory.
         max_memory: memory that the recorder may take.
         quiet: print only the program's own output.
 

@@ -27,7 +27,7 @@ pub(crate) struct Compression {
     most: u64,
 }
 
-/// What an access to a stored page, or room for it, took.
+/// Work that an access to a stored page, or room for a new one, took.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Swapped {
     /// Tier in which the page is now.

@@ -16,7 +16,7 @@ fn hot_and_cold(accesses: u32, cold_in: u32) -> Stream {
     stream((0..PAGES).chain((0..accesses).map(page)), PAGES, 20, 2)
 }
 
-/// Replays with an eighth of the pages fast, and five eighths in the middle unless the machine says otherwise.
+/// Replays with an eighth of the pages fast, and five eighths in the middle unless the machine says more.
 fn replayed(stream: Stream, machine: &Profile, policies: &[&str]) -> Report {
     run(&input(stream), machine, policies, &["12.5%"], 100.0)
 }
@@ -42,7 +42,7 @@ fn cold_pages_are_compressed_and_come_back_by_a_fault() {
     // About 2,000 cold accesses, a third of them to stored pages.
     assert!((300..1500).contains(&run.swap_ins), "{}", run.swap_ins);
     assert_eq!(run.tier_accesses[2], 0, "nothing is accessed where it is stored");
-    // A fault of 2 us with 4 KiB at 1550 MB/s, and about one page compressed for it, and before for each stored.
+    // A fault of 2 us with 4 KiB at 1550 MB/s, a page compressed for it, and before for each stored.
     let (fault, compressed) = (2000 + 4096 * 1000 / 1550, 4096 * 1000 / 510);
     let least = run.swap_ins * (fault + compressed);
     assert!((least..3 * least).contains(&run.charges.swapping.0), "{least} {:?}", run.charges);

@@ -1,4 +1,4 @@
-// Walks over 2 MiB of numbers that look random, and over 2 MiB of one sentence, for about a second under QEMU.
+// Walks over 2 MiB of random-looking numbers and 2 MiB of one sentence, for about a second under QEMU.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
