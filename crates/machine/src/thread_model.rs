@@ -22,8 +22,6 @@
 //! on the misses that retirement waited for. Times are integer picoseconds, so that no result depends on an
 //! order of summation.
 
-use std::hint::select_unpredictable;
-
 use crate::limits::{MAX_REGISTERS, MAX_TIERS, WINDOW};
 use crate::lookup::Translation;
 use crate::profile::Profile;
@@ -275,19 +273,11 @@ impl ThreadModel {
     #[inline]
     fn dispatch(&mut self, timing: &CoreTiming, elapsed: u64) -> u64 {
         let oldest = self.position.saturating_sub(timing.reorder_window);
-        // About one miss leaves for each that comes: branches would be mispredicted.
-        for _ in 0..2 {
+        while self.window_start < self.count
+            && (self.misses[self.window_start % WINDOW].position <= oldest
+                || self.count - self.window_start == WINDOW)
+        {
             let Miss { position, retire, .. } = self.misses[self.window_start % WINDOW];
-            let leaves = self.leaves(position, oldest);
-            self.left.0 = select_unpredictable(leaves, position, self.left.0);
-            self.left.1 = select_unpredictable(leaves, retire, self.left.1);
-            self.window_start += usize::from(leaves);
-        }
-        loop {
-            let Miss { position, retire, .. } = self.misses[self.window_start % WINDOW];
-            if !self.leaves(position, oldest) {
-                break;
-            }
             self.left = (position, retire);
             self.window_start += 1;
         }
@@ -296,12 +286,6 @@ impl ThreadModel {
         let room = if position == 0 { 0 } else { retire + since_left * timing.instruction_ps };
         self.dispatch = (self.dispatch + elapsed).max(room);
         self.dispatch
-    }
-
-    /// Returns whether the oldest miss of the window, at this position, has left it.
-    #[inline(always)]
-    fn leaves(&self, position: u64, oldest: u64) -> bool {
-        (self.window_start < self.count) & ((position <= oldest) | (self.count - self.window_start == WINDOW))
     }
 
     /// Puts a store into the store buffer and returns when the store whose entry it takes completes.
