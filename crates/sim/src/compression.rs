@@ -5,11 +5,10 @@
 //! above, [`CLUSTER`] at once. Stored pages take room of that memory; what does not compress stays there.
 
 use isotherm_core::{Bytes, PageId, PageSize};
+use isotherm_trace::INCOMPRESSIBLE;
 
 /// Pages that reclaim takes at once (`SWAP_CLUSTER_MAX`).
 pub(crate) const CLUSTER: u64 = 32;
-/// Share of a page, in 256ths, from which on zsmalloc's classes leave no gain: it is not stored.
-const INCOMPRESSIBLE: u8 = 224;
 /// Shares of a page, in 256ths, that pages take compressed where the input does not say: Google's far memory
 /// compresses twofold to sixfold, threefold on average, and 31 % of cold pages not at all (Lagar-Cavilla et
 /// al., ASPLOS 2019).

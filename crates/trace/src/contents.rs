@@ -12,10 +12,13 @@ use std::path::Path;
 use isotherm_core::PageSize;
 use serde::{Deserialize, Serialize};
 
-use crate::{TraceError, open_regular};
+use crate::TraceError;
+use crate::regular::open_beside;
 
 /// File of the shares in a trace's directory.
 pub const CONTENTS_FILE: &str = "_contents.jsonl";
+/// Share from which on zswap gains nothing by storing a page: zsmalloc's next size is a whole one.
+pub const INCOMPRESSIBLE: u8 = 224;
 /// Pages of a line at most.
 const RUN: usize = 4096;
 /// Longest line that is read: each share has up to three digits and a comma.
@@ -42,13 +45,7 @@ struct Run {
 pub fn read_contents(trace: &Path) -> Result<Option<Contents>, TraceError> {
     let path = trace.join(CONTENTS_FILE);
     let io = |source| TraceError::Io { path: path.clone(), action: "read", source };
-    let file = match open_regular(&path) {
-        Ok(file) => file,
-        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
-            return Ok(None);
-        }
-        Err(error) => return Err(io(error)),
-    };
+    let Some(file) = open_beside(&path).map_err(io)? else { return Ok(None) };
     let (mut input, mut contents, mut line) = (BufReader::new(file), Contents::new(), Vec::new());
     for number in 1.. {
         line.clear();
@@ -56,11 +53,11 @@ pub fn read_contents(trace: &Path) -> Result<Option<Contents>, TraceError> {
         if line.is_empty() {
             break;
         }
-        let run: Run = serde_json::from_slice(&line).map_err(|error| TraceError::Contents {
-            path: path.clone(),
-            line: number,
-            reason: error.to_string(),
-        })?;
+        let bad = |reason| TraceError::Contents { path: path.clone(), line: number, reason };
+        let run: Run = serde_json::from_slice(&line).map_err(|error| bad(error.to_string()))?;
+        if run.page > u64::MAX >> PageSize::Base.shift() {
+            return Err(bad(format!("{} is no page of an address of 64 bits", run.page)));
+        }
         contents.extend((run.page..).zip(run.zstd).map(|(page, share)| ((run.process, page), share)));
     }
     Ok(Some(contents))
@@ -147,6 +144,10 @@ mod tests {
             .expect("written");
         let error = read_contents(folder.path()).expect_err("256 is no share").to_string();
         assert!(error.contains("_contents.jsonl") && error.contains("line 1"), "{error}");
+        let last = format!("{{\"process\":0,\"page\":{},\"zstd\":[1,2]}}\n", u64::MAX);
+        std::fs::write(folder.path().join(CONTENTS_FILE), last).expect("written");
+        let error = read_contents(folder.path()).expect_err("no such page").to_string();
+        assert!(error.contains("line 1") && error.contains("is no page"), "{error}");
     }
 
     #[test]

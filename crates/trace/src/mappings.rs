@@ -12,7 +12,8 @@ use isotherm_core::Bytes;
 use isotherm_recorder_protocol::{ANONYMOUS, Note};
 use serde::{Deserialize, Serialize};
 
-use crate::{CONTENTS_FILE, TraceError, open_regular};
+use crate::regular::open_beside;
+use crate::{CONTENTS_FILE, TraceError};
 
 /// File of the mappings in a trace's directory.
 pub const MAPPINGS_FILE: &str = "_mappings.jsonl";
@@ -103,13 +104,7 @@ pub enum Change {
 pub fn read_mappings(trace: &Path) -> Result<Option<Vec<MappingEvent>>, TraceError> {
     let path = trace.join(MAPPINGS_FILE);
     let io = |source| TraceError::Io { path: path.clone(), action: "read", source };
-    let file = match open_regular(&path) {
-        Ok(file) => file,
-        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
-            return Ok(None);
-        }
-        Err(error) => return Err(io(error)),
-    };
+    let Some(file) = open_beside(&path).map_err(io)? else { return Ok(None) };
     parse(BufReader::new(file)).map(Some).map_err(|error| match error {
         BadLine::Io(error) => io(error),
         BadLine::At(line, reason) => TraceError::Mappings { path: path.clone(), line, reason },

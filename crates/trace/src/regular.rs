@@ -14,3 +14,14 @@ pub fn open_regular(path: &Path) -> io::Result<File> {
     }
     Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"))
 }
+
+/// Opens a file that may stand beside a trace's parts; `None` where it does not.
+pub(crate) fn open_beside(path: &Path) -> io::Result<Option<File>> {
+    match open_regular(path) {
+        Ok(file) => Ok(Some(file)),
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
+}

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use isotherm_core::Bytes;
+use isotherm_trace::INCOMPRESSIBLE;
 use isotherm_trace::record::{
     Avx512, Progress, RECORDER_MEMORY, RecordError, RecordOptions, RecordSummary, Setting, Stopped, record,
     setting_of, settings,
@@ -108,9 +109,6 @@ fn describe(progress: &Progress) -> String {
         progress.processes
     )
 }
-
-/// Share of a page, in 256ths, from which on zswap gains nothing.
-const INCOMPRESSIBLE: u8 = 224;
 
 /// Says how well the program's pages compress.
 fn compressed(shares: &[u8]) -> String {

@@ -18,7 +18,7 @@ use crate::contents::Contents;
 /// Pages compressed in one go: some ten milliseconds, in which the pool fills no more than usual.
 const AT_ONCE: usize = 1000;
 const PAGE: usize = 1 << PageSize::Base.shift();
-/// zstd's fastest level, in a page that the kernel compresses alone, too.
+/// zstd's level; each page is compressed alone, as the kernel does.
 const LEVEL: i32 = 1;
 
 pub(super) struct Sampler {
