@@ -184,9 +184,9 @@ impl Cores {
         }
     }
 
-    /// Executes `instructions` of a thread without a miss.
-    pub fn run(&mut self, thread: u16, instructions: u64) {
-        self.threads[usize::from(thread)].model.run(&self.timing, instructions);
+    /// Executes `instructions` of a thread without a miss; see [`ThreadModel::run`].
+    pub fn run(&mut self, thread: u16, instructions: u64, left: u8) {
+        self.threads[usize::from(thread)].model.run(&self.timing, instructions, left);
     }
 
     /// Ends the block: updates clocks, bandwidth and cores.
@@ -315,6 +315,7 @@ mod tests {
             for &thread in threads {
                 let request = Request {
                     instructions: 2000,
+                    left: 1,
                     dependence: 1,
                     triggers: Triggers::default(),
                     lone: false,

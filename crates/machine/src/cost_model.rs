@@ -6,6 +6,7 @@ use crate::cores::Cores;
 use crate::limits;
 use crate::lookup::Walks;
 use crate::profile::Profile;
+use crate::reorder::ReorderWindows;
 use crate::streamer::Triggers;
 use crate::thread_model::Request;
 use crate::translation::{Footprint, Translator};
@@ -44,6 +45,7 @@ pub struct MissCost {
 pub struct CostModel {
     cores: Cores,
     translator: Translator,
+    windows: ReorderWindows,
     pages: usize,
     block: usize,
 }
@@ -59,7 +61,8 @@ impl CostModel {
             let mut cores = Cores::new(profile, threads.into());
             cores.begin_block();
             let translator = Translator::new(profile, threads.into(), footprint);
-            Self { cores, translator, pages: footprint.pages, block: 0 }
+            let windows = ReorderWindows::new(profile, threads.into());
+            Self { cores, translator, windows, pages: footprint.pages, block: 0 }
         })
     }
 
@@ -78,6 +81,7 @@ impl CostModel {
         self.cores.enter(thread);
         let request = Request {
             instructions,
+            left: self.windows.miss(thread, instructions),
             dependence,
             triggers: Triggers::default(),
             lone: false,
@@ -97,7 +101,8 @@ impl CostModel {
     pub fn run(&mut self, thread: u16, instructions: u64) {
         if usize::from(thread) < self.cores.threads() {
             self.cores.enter(thread);
-            self.cores.run(thread, instructions);
+            let left = self.windows.run(thread, instructions);
+            self.cores.run(thread, instructions, left);
         }
     }
 

@@ -27,6 +27,7 @@ mod limits;
 mod lookup;
 mod profile;
 mod registers;
+mod reorder;
 mod slots;
 mod streamer;
 mod thread_model;
@@ -43,6 +44,7 @@ pub use profile::{
     CoreClock, CoreProfile, Costs, DeviceProfile, MachineNumber, MachineSummary, Profile, ProfileError,
     TierProfile, TlbProfile, is_path,
 };
+pub use reorder::ReorderWindows;
 pub use streamer::{Position, Streamer, Triggers, Wasted};
 pub use thread_model::{CoreTiming, Request, ThreadModel, Timing};
 pub use tiers::{LINE_BYTES, Tier, transfer_time};

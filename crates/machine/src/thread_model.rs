@@ -83,6 +83,9 @@ struct Miss {
 pub struct Request {
     /// Number of instructions; the last one misses.
     pub instructions: u32,
+    /// Distance in the thread's misses to the last one that has left the reorder window, by
+    /// [`crate::ReorderWindows`]; 0 for none.
+    pub left: u8,
     /// Distance in the thread's misses to the one that its address depends on; 0 for none.
     pub dependence: u8,
     /// Accesses that prefetched its line.
@@ -126,13 +129,9 @@ pub struct ThreadModel {
     count: usize,
     /// Entry of the store buffer that the next store takes.
     next_store: usize,
-    /// Number of the oldest miss within the last `reorder_window` instructions.
-    window_start: usize,
     position: u64,
     dispatch: u64,
     retire: u64,
-    /// Position and retirement of the last miss that left the window.
-    left: (u64, u64),
 }
 
 impl ThreadModel {
@@ -149,11 +148,9 @@ impl ThreadModel {
             load_busy_until: [0; MAX_TIERS],
             count: 0,
             next_store: 0,
-            window_start: 0,
             position: 0,
             dispatch: 0,
             retire: 0,
-            left: (0, 0),
         }
     }
 
@@ -181,7 +178,7 @@ impl ThreadModel {
     ) -> Timing {
         let elapsed = u64::from(request.instructions) * timing.instruction_ps;
         self.position += u64::from(request.instructions);
-        let dispatch = self.dispatch(timing, elapsed);
+        let dispatch = self.dispatch(timing, elapsed, request.left);
         let mut address = dispatch;
         if let Some(parent) = self.back(request.dependence) {
             address = address.max(parent.complete);
@@ -261,29 +258,23 @@ impl ThreadModel {
         sent
     }
 
-    /// Executes `instructions` that do not miss.
-    pub fn run(&mut self, timing: &CoreTiming, instructions: u64) {
+    /// Executes `instructions` that do not miss; `left` is the distance to the last miss that has left the
+    /// reorder window by then.
+    pub fn run(&mut self, timing: &CoreTiming, instructions: u64, left: u8) {
         let elapsed = instructions * timing.instruction_ps;
         self.position += instructions;
-        self.dispatch(timing, elapsed);
+        self.dispatch(timing, elapsed, left);
         self.retire += elapsed;
     }
 
-    /// Returns when the access is dispatched: in order, within the reorder window and the load queue.
+    /// Returns when the access is dispatched: in order, once its instructions' room in the reorder window and
+    /// the load queue is free, by the miss at distance `left`.
     #[inline]
-    fn dispatch(&mut self, timing: &CoreTiming, elapsed: u64) -> u64 {
+    fn dispatch(&mut self, timing: &CoreTiming, elapsed: u64, left: u8) -> u64 {
         let oldest = self.position.saturating_sub(timing.reorder_window);
-        while self.window_start < self.count
-            && (self.misses[self.window_start % WINDOW].position <= oldest
-                || self.count - self.window_start == WINDOW)
-        {
-            let Miss { position, retire, .. } = self.misses[self.window_start % WINDOW];
-            self.left = (position, retire);
-            self.window_start += 1;
-        }
-        let (position, retire) = self.left;
-        let since_left = oldest.saturating_sub(position);
-        let room = if position == 0 { 0 } else { retire + since_left * timing.instruction_ps };
+        let room = self.back(left).map_or(0, |miss| {
+            miss.retire + oldest.saturating_sub(miss.position) * timing.instruction_ps
+        });
         self.dispatch = (self.dispatch + elapsed).max(room);
         self.dispatch
     }
@@ -308,6 +299,7 @@ fn cover(until: &mut u64, issue: u64, complete: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::reorder::ReorderWindows;
 
     const TIMING: CoreTiming = CoreTiming {
         instruction_ps: 100,
@@ -325,6 +317,7 @@ mod tests {
     fn request(instructions: u32) -> Request {
         Request {
             instructions,
+            left: 0,
             dependence: 0,
             triggers: Triggers::default(),
             lone: false,
@@ -333,14 +326,36 @@ mod tests {
         }
     }
 
+    /// A thread and its reorder window.
+    struct Thread {
+        model: ThreadModel,
+        windows: ReorderWindows,
+    }
+
+    impl Thread {
+        fn new(timing: CoreTiming) -> Self {
+            let windows = ReorderWindows::of_size(timing.reorder_window as u32, 1);
+            Self { model: ThreadModel::new(timing), windows }
+        }
+
+        fn access(&mut self, timing: &CoreTiming, request: Request, tier: usize, latency: u64) -> Timing {
+            let left = self.windows.miss(0, request.instructions);
+            self.model.access(timing, Request { left, ..request }, HIT, tier, latency)
+        }
+
+        fn clock(&self) -> u64 {
+            self.model.clock()
+        }
+    }
+
     fn by_stream(stream: u8) -> Triggers {
         Triggers { stream, pair: 0 }
     }
 
     fn run(count: usize, instructions: u32, dependence: u8, store: bool) -> (u64, u64) {
-        let mut thread = ThreadModel::new(TIMING);
+        let mut thread = Thread::new(TIMING);
         let request = Request { dependence, store, ..request(instructions) };
-        let stall = (0..count).map(|_| thread.access(&TIMING, request, HIT, 0, LATENCY).stall).sum();
+        let stall = (0..count).map(|_| thread.access(&TIMING, request, 0, LATENCY).stall).sum();
         (thread.clock(), stall)
     }
 
@@ -377,9 +392,9 @@ mod tests {
 
     /// Runs `count` equal loads; returns the time and how many found their line prefetched.
     fn stream(timing: CoreTiming, count: usize, request: Request) -> (u64, usize) {
-        let mut thread = ThreadModel::new(timing);
+        let mut thread = Thread::new(timing);
         let found =
-            (0..count).filter(|_| thread.access(&timing, request, HIT, 0, LATENCY).prefetched).count();
+            (0..count).filter(|_| thread.access(&timing, request, 0, LATENCY).prefetched).count();
         (thread.clock(), found)
     }
 
@@ -399,11 +414,11 @@ mod tests {
     fn a_pair_s_second_line_is_prefetched_where_the_machine_completes_pairs() {
         let pairs = CoreTiming { pairs: true, ..PREFETCHING };
         let half = |timing| {
-            let mut thread = ThreadModel::new(timing);
+            let mut thread = Thread::new(timing);
             for index in 0..10_000 {
                 let triggers = Triggers { stream: 0, pair: (index % 2) as u8 };
                 let request = Request { dependence: 1, triggers, ..request(5) };
-                thread.access(&timing, request, HIT, 0, LATENCY);
+                thread.access(&timing, request, 0, LATENCY);
             }
             thread.clock() / LATENCY
         };
@@ -414,9 +429,9 @@ mod tests {
     fn a_lone_line_brings_its_pair_only_while_a_spare_register_is_free() {
         let pairs = CoreTiming { pairs: true, ..PREFETCHING };
         let share = |dependence| {
-            let mut thread = ThreadModel::new(pairs);
+            let mut thread = Thread::new(pairs);
             let request = Request { dependence, lone: true, ..request(1) };
-            let wasted = (0..10_000).filter(|_| thread.access(&pairs, request, HIT, 0, LATENCY).unasked > 0);
+            let wasted = (0..10_000).filter(|_| thread.access(&pairs, request, 0, LATENCY).unasked > 0);
             wasted.count() as f64 / 1e4
         };
         // Ten misses at once leave six of the 16 registers; a chain needs one at a time.
@@ -435,13 +450,13 @@ mod tests {
 
     #[test]
     fn a_line_asked_for_before_its_prefetch_was_sent_is_a_miss() {
-        let mut thread = ThreadModel::new(PREFETCHING);
-        thread.access(&PREFETCHING, request(1), HIT, 0, LATENCY);
+        let mut thread = Thread::new(PREFETCHING);
+        thread.access(&PREFETCHING, request(1), 0, LATENCY);
         // Its trigger waits for the previous miss; the access itself does not, and comes first.
         let waits = Request { dependence: 1, ..request(1) };
-        thread.access(&PREFETCHING, waits, HIT, 0, LATENCY);
+        thread.access(&PREFETCHING, waits, 0, LATENCY);
         let timing =
-            thread.access(&PREFETCHING, Request { triggers: by_stream(1), ..request(1) }, HIT, 0, LATENCY);
+            thread.access(&PREFETCHING, Request { triggers: by_stream(1), ..request(1) }, 0, LATENCY);
         assert!(!timing.prefetched);
     }
 
@@ -462,11 +477,11 @@ mod tests {
 
     #[test]
     fn a_far_miss_costs_its_latency_less_what_the_window_hides() {
-        let mut thread = ThreadModel::new(TIMING);
-        let stall = thread.access(&TIMING, request(1_000), HIT, 0, LATENCY).stall;
+        let mut thread = Thread::new(TIMING);
+        let stall = thread.access(&TIMING, request(1_000), 0, LATENCY).stall;
         assert_eq!(stall, LATENCY);
         // 150 instructions later, a miss of another tier, four times as slow, is already in flight.
-        let stall = thread.access(&TIMING, request(150), HIT, 1, 4 * LATENCY).stall;
+        let stall = thread.access(&TIMING, request(150), 1, 4 * LATENCY).stall;
         assert!(stall < 4 * LATENCY && stall > 2 * LATENCY, "{stall}");
     }
 }

@@ -1,4 +1,5 @@
-//! The TLB look-ups of a stream's accesses, which all its runs on a machine share.
+//! The TLB look-ups of a stream's accesses and their places in the reorder window, which all runs on a
+//! machine share.
 //!
 //! The order of accesses decides them, so they are computed once. Moved pages change them: [`ShotDown`] has
 //! the next access to such a page walk. That the page leaves room in the TLBs, and that a shootdown drops
@@ -7,7 +8,7 @@
 use std::sync::OnceLock;
 use std::sync::atomic::AtomicBool;
 
-use isotherm_machine::{Footprint, Lookup, Profile, Translator};
+use isotherm_machine::{Footprint, Lookup, Profile, ReorderWindows, Translator};
 
 use crate::stop::check;
 use crate::stream::{Access, Stream};
@@ -17,41 +18,62 @@ const AHEAD: usize = 16;
 /// Accesses between two looks at whether the run is to stop.
 const CHUNK: usize = 1 << 16;
 
-/// Look-ups of the first round over a stream, and of later ones, whose caches are in use.
+/// What the order of accesses decides of one.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ordered {
+    pub(crate) lookup: Lookup,
+    /// See [`ReorderWindows::miss`].
+    pub(crate) left: u8,
+}
+
+/// The accesses of the first round over a stream, and of later ones, whose caches are in use.
 #[derive(Debug)]
 pub(crate) struct Lookups {
-    first: Vec<Lookup>,
-    /// TLBs and caches at its end.
+    first: Vec<Ordered>,
+    /// TLBs, caches and reorder windows at its end.
+    end: State,
+    later: OnceLock<Vec<Ordered>>,
+}
+
+#[derive(Debug, Clone)]
+struct State {
     translator: Translator,
-    later: OnceLock<Vec<Lookup>>,
+    windows: ReorderWindows,
 }
 
 impl Lookups {
     pub(crate) fn new(stream: &Stream, profile: &Profile, scale: f64, stop: Option<&AtomicBool>) -> Self {
         let footprint = Footprint { pages: stream.pages.len(), page_size: stream.page_size, scale };
-        let mut translator = Translator::new(profile, stream.threads, footprint);
-        let first = look_up(&mut translator, &stream.accesses, stop);
-        Self { first, translator, later: OnceLock::new() }
+        let mut end = State {
+            translator: Translator::new(profile, stream.threads, footprint),
+            windows: ReorderWindows::new(profile, stream.threads),
+        };
+        let first = look_up(&mut end, &stream.accesses, stop);
+        Self { first, end, later: OnceLock::new() }
     }
 
-    pub(crate) fn first(&self) -> &[Lookup] {
+    pub(crate) fn first(&self) -> &[Ordered] {
         &self.first
     }
 
     /// Returns those of the second round, from access `from` on; later rounds are taken to have the same.
-    pub(crate) fn later(&self, accesses: &[Access], stop: Option<&AtomicBool>) -> &[Lookup] {
-        self.later.get_or_init(|| look_up(&mut self.translator.clone(), accesses, stop))
+    pub(crate) fn later(&self, accesses: &[Access], stop: Option<&AtomicBool>) -> &[Ordered] {
+        self.later.get_or_init(|| look_up(&mut self.end.clone(), accesses, stop))
     }
 }
 
-fn look_up(translator: &mut Translator, accesses: &[Access], stop: Option<&AtomicBool>) -> Vec<Lookup> {
+fn look_up(state: &mut State, accesses: &[Access], stop: Option<&AtomicBool>) -> Vec<Ordered> {
+    let State { translator, windows } = state;
     let mut lookups = Vec::with_capacity(accesses.len());
     for (number, chunk) in accesses.chunks(CHUNK).enumerate() {
         stop.inspect(|stop| check(stop));
         let ahead = accesses.get(number * CHUNK + AHEAD..).unwrap_or(&[]);
         lookups.extend(chunk.iter().enumerate().map(|(offset, access)| {
             ahead.get(offset).inspect(|access| translator.prefetch(access.page));
-            translator.look_up(access.thread, access.page, access.triggers())
+            Ordered {
+                lookup: translator.look_up(access.thread, access.page, access.triggers()),
+                left: windows.miss(access.thread, access.instructions),
+            }
         }));
     }
     lookups
@@ -125,7 +147,7 @@ mod tests {
         let stream = stream(&pages);
         let profile = Profile::builtin("pact").expect("it comes with Isotherm");
         let lookups = Lookups::new(&stream, &profile, 1.0, None);
-        let walks = |lookups: &[Lookup]| lookups.iter().filter(|lookup| lookup.walks()).count();
+        let walks = |all: &[Ordered]| all.iter().filter(|ordered| ordered.lookup.walks()).count();
         assert_eq!(walks(lookups.first()), 64);
         assert_eq!(walks(lookups.later(&stream.accesses, None)), 0);
         assert_eq!(lookups.later(&stream.accesses[60..], None).len(), 64, "computed once");

@@ -3,7 +3,7 @@
 use isotherm_core::Bytes;
 
 /// Bytes of an access: itself, its look-ups, its next use, its places in the bounds, and room in its vector.
-pub const ACCESS_MEMORY: u64 = 34;
+pub const ACCESS_MEMORY: u64 = 36;
 /// Bytes of a page while it is numbered and named.
 const PAGE_MEMORY: u64 = 96;
 /// Bytes of a page in each run at the same time: page table, policy, lists.

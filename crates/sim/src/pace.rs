@@ -4,7 +4,7 @@
 //! independent, as PACT's Fig. 1a has two that differ only in the latency that they hide.
 
 use isotherm_core::TierId;
-use isotherm_machine::{CoreTiming, Profile, ThreadModel, Translation};
+use isotherm_machine::{CoreTiming, Profile, ReorderWindows, ThreadModel, Translation};
 
 use crate::stream::{Access, Stream};
 
@@ -16,9 +16,11 @@ impl Stream {
         let timing = CoreTiming::new(profile);
         let latency = profile.tiers[tier.index()].latency.0 * 1000;
         let mut threads: Vec<ThreadModel> = (0..self.threads).map(|_| ThreadModel::new(timing)).collect();
+        let mut windows = ReorderWindows::new(profile, self.threads);
         let mut complete = |access: &Access| {
+            let left = windows.miss(access.thread, access.instructions);
             let thread = &mut threads[usize::from(access.thread)];
-            thread.access(&timing, access.request(), Translation::default(), tier.index(), latency);
+            thread.access(&timing, access.request(left), Translation::default(), tier.index(), latency);
             thread.clock()
         };
         let mut order: Vec<(u64, usize)> =

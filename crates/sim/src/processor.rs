@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use isotherm_core::{Bytes, Counters, Nanos, Operation, PageId, PageSize, Sample, Spent, TierId};
-use isotherm_machine::{BLOCK, BlockEnd, Cause, Cores, Lookup, MAX_TIERS, Profile, Tier, transfer_time};
+use isotherm_machine::{BLOCK, BlockEnd, Cause, Cores, MAX_TIERS, Profile, Tier, transfer_time};
 
 use crate::compression::Swapped;
 use crate::device::Devices;
 use crate::faults::Faults;
 use crate::long::Counted;
-use crate::lookups::{Lookups, ShotDown};
+use crate::lookups::{Lookups, Ordered, ShotDown};
 use crate::page_state::TIER_MASK;
 use crate::page_table::{Locator, traps};
 use crate::sampler::Sampler;
@@ -233,14 +233,14 @@ impl<'a, L: Locator> Processor<'a, L> {
         let accesses = &stream.accesses[self.next..end];
         let [ahead, new_ahead] =
             [AHEAD, NEW_AHEAD].map(|ahead| stream.accesses.get(self.next + ahead..).unwrap_or(&[]));
-        for (offset, (access, &lookup)) in accesses.iter().zip(lookups).enumerate() {
+        for (offset, (access, &ordered)) in accesses.iter().zip(lookups).enumerate() {
             if let Some(Access { page, .. }) = ahead.get(offset) {
                 self.locator.prefetch(*page);
             }
             if let Some(Access { page, .. }) = new_ahead.get(offset) {
                 self.locator.prefetch_new(*page);
             }
-            self.replay(self.next + offset, access, lookup);
+            self.replay(self.next + offset, access, ordered);
         }
         self.next = end;
         self.end_block(before);
@@ -264,8 +264,8 @@ impl<'a, L: Locator> Processor<'a, L> {
     }
 
     #[inline]
-    fn replay(&mut self, index: usize, access: &Access, lookup: Lookup) {
-        let lookup = self.shot_down.apply(access.page, lookup);
+    fn replay(&mut self, index: usize, access: &Access, ordered: Ordered) {
+        let lookup = self.shot_down.apply(access.page, ordered.lookup);
         let state = self.locator.serve(index, access.page);
         let mut tier = usize::from(state & TIER_MASK);
         self.cores.enter(access.thread);
@@ -273,7 +273,7 @@ impl<'a, L: Locator> Processor<'a, L> {
             tier = self.fault(access, tier);
         }
         let store = access.store != 0;
-        let timing = self.cores.access(access.thread, access.request(), lookup, tier);
+        let timing = self.cores.access(access.thread, access.request(ordered.left), lookup, tier);
         self.locator.stalled(access.page, store, timing.stall);
         if let Some(devices) = &mut self.devices {
             devices.pass(tier, access.page, store);

@@ -35,9 +35,11 @@ pub struct Access {
 }
 
 impl Access {
-    pub(crate) fn request(&self) -> Request {
+    /// Returns the request of the model, with the distance to the last miss that has left the window.
+    pub(crate) fn request(&self, left: u8) -> Request {
         Request {
             instructions: self.instructions,
+            left,
             dependence: self.dependence,
             triggers: self.triggers(),
             lone: self.lone != 0,

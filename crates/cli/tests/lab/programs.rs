@@ -169,7 +169,7 @@ struct Row {
 fn run(lab: &Lab, program: &Program, tiering: &str, native: &[u8]) -> Row {
     let by = if tiering == "first-touch" { ["--kernel-tiering", "none"] } else { ["--policy", tiering] };
     let folder = lab.new_folder();
-    let options = ["--machine", "small", "--fast", program.fast, "--json", "--time-limit", "5min"];
+    let options = ["--machine", "small", "--fast", program.fast, "--json", "--time-limit", "10min"];
     let place = ["--folder", folder.to_str().expect("a path in UTF-8")];
     let guest = Lab::verb("run", &[&by[..], &options, &place].concat(), &["sh", "-c", &script(program)], &[]);
     assert_eq!(guest.code, Some(0), "{}: {}", program.name, guest.err);

@@ -7,7 +7,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use isotherm_core::{Bytes, Counters};
-use isotherm_machine::{BLOCK, Cores, LINE_BYTES, Lookup, Profile, Request, Triggers};
+use isotherm_machine::{BLOCK, Cores, LINE_BYTES, Lookup, Profile, ReorderWindows, Request, Triggers};
 
 /// Threads beside the chase: with 32 misses each in flight they saturate every memory here.
 pub const GENERATORS: u16 = 100;
@@ -24,6 +24,7 @@ pub struct Measured {
 /// The machine's cores and memory, driven as the simulator drives them.
 pub struct Bench {
     cores: Cores,
+    windows: ReorderWindows,
     /// Threads by their clock, the earliest first.
     ready: BinaryHeap<Reverse<(u64, u16)>>,
     stores: Vec<f64>,
@@ -35,6 +36,7 @@ pub struct Bench {
 const INSTRUCTION_NS: f64 = 0.1;
 const CHASE: Request = Request {
     instructions: 1,
+    left: 0,
     dependence: 1,
     triggers: NOT_PREFETCHED,
     lone: false,
@@ -64,7 +66,8 @@ impl Bench {
         cores.begin_block();
         let ready = (0..=GENERATORS).map(|thread| Reverse((0, thread))).collect();
         let stores = (0..GENERATORS).map(|thread| f64::from(thread) / f64::from(GENERATORS)).collect();
-        Self { cores, ready, stores, written: 0.0, count: 0, links: 0 }
+        let windows = ReorderWindows::new(&profile, usize::from(GENERATORS) + 1);
+        Self { cores, windows, ready, stores, written: 0.0, count: 0, links: 0 }
     }
 
     /// Returns a machine with one tier of a built-in curve.
@@ -98,7 +101,8 @@ impl Bench {
     }
 
     fn access(&mut self, thread: u16, request: Request) {
-        self.cores.access(thread, request, Lookup::default(), 0);
+        let left = self.windows.miss(thread, request.instructions);
+        self.cores.access(thread, Request { left, ..request }, Lookup::default(), 0);
     }
 
     /// Executes the earliest thread up to its next miss.
@@ -116,6 +120,7 @@ impl Bench {
             *store -= f64::from(u8::from(stores));
             let request = Request {
                 instructions: gap,
+                left: 0,
                 dependence: 0,
                 triggers: NOT_PREFETCHED,
                 lone: false,
