@@ -272,9 +272,9 @@ impl ThreadModel {
     #[inline]
     fn dispatch(&mut self, timing: &CoreTiming, elapsed: u64, left: u8) -> u64 {
         let oldest = self.position.saturating_sub(timing.reorder_window);
-        let room = self.back(left).map_or(0, |miss| {
-            miss.retire + oldest.saturating_sub(miss.position) * timing.instruction_ps
-        });
+        let room = self
+            .back(left)
+            .map_or(0, |miss| miss.retire + oldest.saturating_sub(miss.position) * timing.instruction_ps);
         self.dispatch = (self.dispatch + elapsed).max(room);
         self.dispatch
     }
@@ -393,8 +393,7 @@ mod tests {
     /// Runs `count` equal loads; returns the time and how many found their line prefetched.
     fn stream(timing: CoreTiming, count: usize, request: Request) -> (u64, usize) {
         let mut thread = Thread::new(timing);
-        let found =
-            (0..count).filter(|_| thread.access(&timing, request, 0, LATENCY).prefetched).count();
+        let found = (0..count).filter(|_| thread.access(&timing, request, 0, LATENCY).prefetched).count();
         (thread.clock(), found)
     }
 

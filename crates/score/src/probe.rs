@@ -14,8 +14,9 @@ pub(crate) struct Probed<'a> {
 }
 
 /// Tries probes on an ordering. Hits are known from the runs; probes are further runs, requested by asking
-/// for their values. The last probe has all that the others have and comes first: where it does not bring the
-/// order back, the others are not run. A quick run probes nothing.
+/// for their values. Without its costs, a system is as fast as its hits let it be: where the better one has no
+/// more of them, the probes are not run. The last probe has all that the others have and comes first: where it
+/// does not bring the order back, the others are not run. A quick run probes nothing.
 pub(crate) fn probe<'a>(
     values: &Values<'_>,
     probes: &'a [Effect],
@@ -27,6 +28,9 @@ pub(crate) fn probe<'a>(
     }
     let hits = advantage(&Values { metric: Metric::HitRatio, ..*values }).ok();
     let mut probed = Probed { tried: vec![Tried { what: "hits".into(), advantage: hits }], back: None };
+    if hits.is_some_and(|by| by <= 1.0) {
+        return probed;
+    }
     let under = |one| advantage(&Values { switched: Some(one), ..*values }).ok();
     let kept = |by: Option<f64>| by.is_some_and(|by| verdict(by) == Verdict::Kept);
     let Some((all, parts)) = probes.split_last().filter(|_| !values.mode.quick) else { return probed };
@@ -53,13 +57,14 @@ mod tests {
     use crate::request::Mode;
     use crate::run::Results;
 
-    /// Returns what a probe finds where the order is kept under those switched, and what it tried.
-    fn found(quick: bool, kept_under: &[&str]) -> (Option<String>, Vec<String>) {
+    /// Returns what a probe finds where the better system has `hits` times the other's, and the order is kept
+    /// under the probes of these names; and what it tried.
+    fn found(quick: bool, hits: f64, kept_under: &[&str]) -> (Option<String>, Vec<String>) {
         let (probes, papers, nothing) = (evidence::all().probes, papers(), Results::dry());
         let values = Values::new(&papers[0], Metric::Performance, Mode { quick, seed: 1 }, &nothing);
         let tried = RefCell::new(Vec::new());
         let advantage = |values: &Values<'_>| {
-            let Some(switched) = values.switched else { return Ok(0.5) };
+            let Some(switched) = values.switched else { return Ok(hits) };
             tried.borrow_mut().push(switched.id.clone());
             Ok(if kept_under.contains(&switched.id.as_str()) { 2.0 } else { 0.5 })
         };
@@ -68,13 +73,21 @@ mod tests {
         (back, tried.into_inner())
     }
 
+    fn words(ids: &[&str]) -> Vec<String> {
+        ids.iter().map(|&id| id.to_owned()).collect()
+    }
+
     #[test]
     fn a_part_is_probed_only_where_all_brings_the_order_back() {
-        let words = |ids: &[&str]| ids.iter().map(|&id| id.to_owned()).collect::<Vec<_>>();
-        assert_eq!(found(false, &[]), (None, words(&["free"])));
-        assert_eq!(found(false, &["free"]), (Some("free".into()), words(&["free", "samples"])));
-        assert_eq!(found(false, &["free", "samples"]).0, Some("samples".into()));
-        assert_eq!(found(true, &["free"]), (None, words(&[])), "a quick run probes nothing");
+        assert_eq!(found(false, 1.5, &[]), (None, words(&["free"])));
+        assert_eq!(found(false, 1.5, &["free"]), (Some("free".into()), words(&["free", "samples"])));
+        assert_eq!(found(false, 1.5, &["free", "samples"]).0, Some("samples".into()));
+        assert_eq!(found(true, 1.5, &["free"]), (None, words(&[])), "a quick run probes nothing");
+    }
+
+    #[test]
+    fn costs_are_no_reason_where_the_better_system_has_no_more_hits() {
+        assert_eq!(found(false, 1.0, &["free"]), (None, words(&[])));
     }
 
     #[test]
