@@ -18,7 +18,7 @@ const AHEAD: usize = 16;
 /// Accesses between two looks at whether the run is to stop.
 const CHUNK: usize = 1 << 16;
 
-/// What the order of accesses decides of one.
+/// The part of an access that the order of accesses decides.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Ordered {
     pub(crate) lookup: Lookup,
