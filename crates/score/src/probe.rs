@@ -15,8 +15,8 @@ pub(crate) struct Probed<'a> {
 
 /// Tries probes on an ordering. Hits are known from the runs; probes are further runs, requested by asking
 /// for their values. Without its costs, a system is as fast as its hits let it be: where the better one has
-/// no more of them, the probes are not run. The last probe has all that the others have and comes first: where
-/// it does not bring the order back, the others are not run. A quick run probes nothing.
+/// no more of them, the probes are not run. The last probe has all that the others have and comes first:
+/// where it does not bring the order back, the others are not run. A quick run probes nothing.
 pub(crate) fn probe<'a>(
     values: &Values<'_>,
     probes: &'a [Effect],
