@@ -19,8 +19,8 @@ impl Mode {
     pub(crate) fn most_accesses(self, switched: bool) -> u64 {
         let rounds = match (self.quick, switched) {
             (true, _) => 4,
-            (false, true) => 16,
-            (false, false) => 30,
+            (false, true) => 18,
+            (false, false) => 40,
         };
         rounds * self.accesses()
     }

@@ -14,8 +14,8 @@ const HITS: f64 = 0.002;
 /// Change of its moves, as a share of them and of all pages.
 const MOVES: (f64, f64) = (0.1, 0.002);
 /// Rounds at least of each half of a run that goes up and down by chance.
-const CHANCE_ROUNDS: usize = 7;
-/// Standard errors by which its halves may differ, and its slope from zero.
+const CHANCE_ROUNDS: usize = 8;
+/// Standard errors by which its halves may differ.
 const CHANCE: f64 = 2.0;
 /// Largest standard error of the mean time of settled rounds (a share) and of their hit ratio: of those alike
 /// within the bounds above, and of those that go up and down by chance.
@@ -68,27 +68,8 @@ struct Means {
     moves: Mean,
 }
 
-/// The values of a round that tell whether it is like another: its time, hits and moves.
-const VALUES: [fn(&Round) -> f64; 3] =
-    [|round| round.modelled_ns.0 as f64, |round| round.hit_ratio, |round| moves(round) as f64];
-
 fn moves(round: &Round) -> u64 {
     round.promotions + round.demotions
-}
-
-/// Returns whether a value goes up or down over these rounds by more than chance explains: the slope of their
-/// regression line beside its standard error. It sees a trend that two halves of few rounds do not tell from
-/// how each of them varies.
-fn trend(rounds: &[Round], value: impl Fn(&Round) -> f64) -> bool {
-    let count = rounds.len() as f64;
-    let mean = rounds.iter().map(&value).sum::<f64>() / count;
-    let from_middle = |index: usize| index as f64 - (count - 1.0) / 2.0;
-    let spread = count * (count * count - 1.0) / 12.0;
-    let along = rounds.iter().enumerate().map(|(index, round)| from_middle(index) * (value(round) - mean));
-    let slope = along.sum::<f64>() / spread;
-    let rest = |(index, round): (usize, &Round)| (value(round) - mean - slope * from_middle(index)).powi(2);
-    let rest: f64 = rounds.iter().enumerate().map(rest).sum();
-    slope.abs() > CHANCE * (rest / (count - 2.0) / spread).sqrt()
 }
 
 impl Mean {
@@ -108,8 +89,11 @@ impl Mean {
 
 impl Means {
     fn of(rounds: &[Round]) -> Self {
-        let [time, hits, moves] = VALUES.map(|value| Mean::of(rounds, value));
-        Self { time, hits, moves }
+        Self {
+            time: Mean::of(rounds, |round| round.modelled_ns.0 as f64),
+            hits: Mean::of(rounds, |round| round.hit_ratio),
+            moves: Mean::of(rounds, |round| moves(round) as f64),
+        }
     }
 
     fn by_chance(&self, before: &Self) -> bool {
@@ -186,14 +170,8 @@ impl Rounds {
         // Rounds that go up and down by chance need a longer part for a mean that is known.
         let half = window.max(CHANCE_ROUNDS).max(self.done.len() / 3);
         self.halves(half, CERTAIN[1])
-            .is_some_and(|(before, last)| last.by_chance(&before) && !self.trend(2 * half))
+            .is_some_and(|(before, last)| last.by_chance(&before))
             .then_some(2 * half)
-    }
-
-    /// Returns whether a value of the last `rounds` goes up or down.
-    fn trend(&self, rounds: usize) -> bool {
-        let last = &self.done[self.done.len() - rounds..];
-        VALUES.iter().any(|value| trend(last, value))
     }
 
     /// Returns the means of the last `half` rounds and of as many before them, if that of both is certain.
