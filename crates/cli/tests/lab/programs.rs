@@ -37,8 +37,8 @@ enum Why {
     Freed,
     /// The kernel touches the memory that it reads into before the program does.
     Filled,
-    /// An earlier recording and version was further away.
-    Earlier,
+    /// Its recordings are as far from each other.
+    Recordings,
     /// The engine learns the size of memory as it grows.
     Rebuilt,
     /// Tiering takes time of the program in the simulator only.
@@ -63,8 +63,8 @@ impl Why {
                 "the kernel fills buffers that the program reads into, and so touches their pages first; in the \
                 simulator the program's own first miss places a page"
             }
-            Self::Earlier => {
-                "with newer recordings, replayed by a newer version, the simulator is within 3 points of the lab"
+            Self::Recordings => {
+                "its recordings differ by more, and with another the simulator is within 3 points of the lab"
             }
             Self::Rebuilt => {
                 "the engine builds its policy again whenever memory in use has doubled; the simulator knows the \
@@ -90,7 +90,7 @@ const PROGRAMS: [Program; 6] = [
         script: "redis-server --port 0 --unixsocket /tmp/lab-redis.sock --save '' --loglevel warning >/dev/null & \
             $BIN/ycsb /tmp/lab-redis.sock 50000 300000; status=$?; kill $!; wait; exit $status",
         has_hot_pages: true,
-        apart: &[("first-touch", Why::Files), ("freqtier", Why::Earlier), ("hybridtier", Why::Earlier)],
+        apart: &[("first-touch", Why::Files), ("freqtier", Why::Recordings), ("hybridtier", Why::Recordings)],
     },
     Program {
         name: "sqlite3",
@@ -106,7 +106,7 @@ const PROGRAMS: [Program; 6] = [
         fast: "24M",
         script: "/usr/bin/python3 crates/cli/tests/lab/customers.py",
         has_hot_pages: true,
-        apart: &[("first-touch", Why::Files), ("freqtier", Why::Earlier), ("memtis", Why::Costs)],
+        apart: &[("first-touch", Why::Files), ("freqtier", Why::Recordings), ("memtis", Why::Costs)],
     },
     Program {
         name: "sort",
