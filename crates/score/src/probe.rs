@@ -14,8 +14,8 @@ pub(crate) struct Probed<'a> {
 }
 
 /// Tries probes on an ordering. Hits are known from the runs; probes are further runs, requested by asking
-/// for their values. Without its costs, a system is as fast as its hits let it be: where the better one has
-/// no more of them, the probes are not run. The last probe has all that the others have and comes first:
+/// for their values. Without its costs, a system is as fast as its hits let it be: where the hits do not have
+/// the order either, the probes are not run. The last probe has all that the others have and comes first:
 /// where it does not bring the order back, the others are not run. A quick run probes nothing.
 pub(crate) fn probe<'a>(
     values: &Values<'_>,
@@ -28,7 +28,7 @@ pub(crate) fn probe<'a>(
     }
     let hits = advantage(&Values { metric: Metric::HitRatio, ..*values }).ok();
     let mut probed = Probed { tried: vec![Tried { what: "hits".into(), advantage: hits }], back: None };
-    if hits.is_some_and(|by| by <= 1.0) {
+    if hits.is_some_and(|by| verdict(by) == Verdict::NotKept) {
         return probed;
     }
     let under = |one| advantage(&Values { switched: Some(one), ..*values }).ok();
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn costs_are_no_reason_where_the_better_system_has_no_more_hits() {
+    fn costs_are_no_reason_where_hits_do_not_have_the_order_either() {
         assert_eq!(found(false, 1.0, &["free"]), (None, words(&[])));
     }
 
