@@ -2,6 +2,7 @@
 //! `scripts/lab-test.sh` sets, and print `skipped: why` if the lab is not set up (`make lab-setup`).
 
 mod daemon;
+mod damon;
 mod determinism;
 mod faults;
 mod neoprof;

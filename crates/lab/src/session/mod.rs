@@ -44,10 +44,12 @@ pub struct SessionOptions {
 }
 
 /// End of a guest without an error.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Ended {
     /// Program's exit status; 128 + the signal's number if one ended it.
     pub status: u8,
+    /// If a signal ended it: the kernel's line about that, if it wrote one.
+    pub kernel_log: Option<String>,
     pub elapsed: Duration,
 }
 
@@ -121,7 +123,9 @@ fn conclude(run: &RunDirectory, exit: ExitStatus, elapsed: Duration) -> Result<E
         return Err(LabError::Guest { reason: crate::error::sentence(reason.trim()), console });
     }
     if let Some(status) = text("status").and_then(|text| text.trim().parse().ok()) {
-        return Ok(Ended { status, elapsed });
+        let kernel_log =
+            text("kernel-log").map(|line| line.trim().to_owned()).filter(|line| !line.is_empty());
+        return Ok(Ended { status, kernel_log, elapsed });
     }
     if let Some(reason) = Console::read(&console).panic() {
         return Err(LabError::Panic { reason: crate::error::sentence(reason), console });

@@ -29,9 +29,12 @@ fn a_program_of_the_host_runs_with_its_output_and_status() -> Result {
 }
 
 #[test]
-fn a_signal_is_a_status_of_128_and_its_number() -> Result {
+fn a_signal_is_a_status_of_128_and_its_number_and_the_kernel_says_why() -> Result {
     let Some(lab) = Lab::find("small")? else { return Ok(()) };
-    assert_eq!(lab.run(&shell("kill -SEGV $$"))?.status, 128 + 11);
+    let outcome = lab.run(&shell("exec python3 -c 'import ctypes; ctypes.string_at(8)'"))?;
+    assert_eq!(outcome.status, 128 + 11);
+    let line = outcome.kernel_log.ok_or("no line of the kernel")?;
+    assert!(line.starts_with("python3[") && line.contains("]: segfault at 8 ip "), "{line}");
     Ok(())
 }
 

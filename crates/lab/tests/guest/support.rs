@@ -28,6 +28,7 @@ pub(crate) struct Lab {
 /// Results of a run.
 pub(crate) struct Outcome {
     pub(crate) status: u8,
+    pub(crate) kernel_log: Option<String>,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
     pub(crate) counts: Counts,
@@ -89,6 +90,7 @@ impl Lab {
             |path| Ok::<_, std::io::Error>(String::from_utf8_lossy(&std::fs::read(path)?).into_owned());
         Ok(Outcome {
             status: ended.status,
+            kernel_log: ended.kernel_log,
             stdout: text(run.stdout())?,
             stderr: text(run.stderr())?,
             counts: Counts::read(&run.share()),

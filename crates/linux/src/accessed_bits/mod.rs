@@ -4,12 +4,13 @@
 //!
 //! The processor sets a page-table entry's accessed bit when it walks the page table. Once the bit is cleared
 //! *and* the translation has left the TLB, the next access sets it again. A scan thus learns whether each
-//! page was accessed since the last one, not how often. User space has two mechanisms:
+//! page was accessed since the last one, not how often. User space has three mechanisms:
 //!
 //! | source | resolution | needs |
 //! |---|---|---|
 //! | [`ClearRefs`]: `/proc/PID/clear_refs` and `smaps` | a mapping (a line of `/proc/PID/maps`) | nothing, for one's own programs |
 //! | [`IdlePages`]: `/sys/kernel/mm/page_idle/bitmap` | a page | root, `CONFIG_IDLE_PAGE_TRACKING` |
+//! | [`Damon`]: `/sys/kernel/mm/damon/admin` | a region that the kernel chooses, with its heat | root, `CONFIG_DAMON_SYSFS` |
 //!
 //! # Signals
 //!
@@ -39,6 +40,7 @@
 //! is affected, never contents.
 
 mod clear_refs;
+mod damon;
 mod idle_bitmap;
 mod idle_pages;
 mod pagemap;
@@ -58,6 +60,7 @@ use crate::LinuxError;
 use crate::process::Pid;
 
 pub use clear_refs::{ClearRefs, FAULT};
+pub use damon::Damon;
 pub use idle_pages::IdlePages;
 pub use settings::{Pace, Resolution};
 #[cfg(fuzzing)]
@@ -87,6 +90,8 @@ pub trait Scanner: Send + Sync + 'static {
 pub struct Found {
     /// Present accessed pages, to be delivered as accesses, in the order of addresses.
     pub pages: Vec<Range<u64>>,
+    /// Accesses that each page of each range of `pages` stands for; empty if 1.
+    pub heat: Vec<u32>,
     /// Ranges to report as accessed when queried; they may contain addresses without a page.
     pub accessed: Vec<Range<u64>>,
     /// Mappings with present pages, where the scanner tells: their pages, and how many were accessed.
@@ -101,14 +106,18 @@ pub struct Found {
     pub locked: Nanos,
     /// Estimated time that the program's threads lose to the bits being set again.
     pub program_time: Nanos,
+    /// Processor time of the kernel's own thread since the last scan, and what the program's threads lost to
+    /// it: it works at its own pace, however often this scans.
+    pub kernel: [Nanos; 2],
 }
 
 impl Found {
     pub fn clear(&mut self) {
-        let Self { mut pages, mut accessed, mut mappings, .. } = std::mem::take(self);
+        let Self { mut pages, mut heat, mut accessed, mut mappings, .. } = std::mem::take(self);
         pages.clear();
+        heat.clear();
         accessed.clear();
         mappings.clear();
-        *self = Self { pages, accessed, mappings, ..Self::default() };
+        *self = Self { pages, heat, accessed, mappings, ..Self::default() };
     }
 }

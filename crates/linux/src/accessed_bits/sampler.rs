@@ -21,26 +21,32 @@ impl Sampler {
         Self { rate: SamplingRate::Period(1), max: max.max(1), turn: 0 }
     }
 
-    /// Appends accesses whose weights sum to about the number of pages, and exactly on average over scans.
+    /// Appends accesses whose weights sum to about the number of pages, each times its range's heat (1 if
+    /// there is no heat), and exactly on average over scans.
     pub(super) fn sample(
         &mut self,
         (process, time, elapsed): (Pid, Nanos, Nanos),
         pages: &[Range<u64>],
+        heat: &[u32],
         accesses: &mut Vec<Access>,
     ) {
-        let total: u64 = pages.iter().map(|range| (range.end - range.start) / PAGE).sum();
+        let heat = |index: usize| heat.get(index).map_or(1, |&heat| u64::from(heat));
+        let counts =
+            pages.iter().enumerate().map(|(index, range)| (range.end - range.start) / PAGE * heat(index));
+        let total: u64 = counts.sum();
         let Some(step) = self.step(total, elapsed) else { return };
         // Multiples of the golden ratio's fraction spread starting points evenly, so that no page is always
         // skipped.
         self.turn = self.turn.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut skip = ((u128::from(self.turn) * u128::from(step)) >> 64) as u64;
-        for range in pages {
-            let count = (range.end - range.start) / PAGE;
+        for (index, range) in pages.iter().enumerate() {
+            let heat = heat(index);
+            let count = (range.end - range.start) / PAGE * heat;
             while skip < count {
                 accesses.push(Access {
                     time,
                     process,
-                    address: range.start + skip * PAGE,
+                    address: range.start + skip / heat * PAGE,
                     weight: u32::try_from(step).unwrap_or(u32::MAX),
                     latency: 0,
                     tier: None,
@@ -75,7 +81,7 @@ mod tests {
 
     fn sample(sampler: &mut Sampler, pages: &[Range<u64>], elapsed: Nanos) -> Vec<Access> {
         let mut accesses = Vec::new();
-        sampler.sample((Pid(7), Nanos(9), elapsed), pages, &mut accesses);
+        sampler.sample((Pid(7), Nanos(9), elapsed), pages, &[], &mut accesses);
         accesses
     }
 
@@ -111,6 +117,20 @@ mod tests {
             let mean = weights as f64 / f64::from(scans);
             prop_assert!((mean - total as f64).abs() <= 0.05 * total as f64 + 1.0, "{mean} for {total}");
         }
+    }
+
+    #[test]
+    fn a_hotter_range_has_more_of_the_accesses() {
+        let (mut accesses, mut sampler) = (Vec::new(), Sampler::new(100));
+        let pages = ranges(&[(1, 300), (1, 100)]);
+        for _ in 0..50 {
+            sampler.sample((Pid(7), Nanos(9), Nanos::SECOND), &pages, &[1, 9], &mut accesses);
+        }
+        let hot = accesses.iter().filter(|access| access.address >= pages[1].start).count();
+        let weights: u64 = accesses.iter().map(|access| u64::from(access.weight)).sum();
+        assert!((hot as f64 / accesses.len() as f64 - 0.75).abs() < 0.01, "{hot} of {}", accesses.len());
+        assert!((weights as f64 / (50.0 * 1200.0) - 1.0).abs() < 0.02, "{weights}");
+        assert!(accesses.iter().all(|access| pages.iter().any(|range| range.contains(&access.address))));
     }
 
     #[test]

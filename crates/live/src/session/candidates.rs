@@ -5,7 +5,7 @@ use std::path::Path;
 
 use isotherm_core::{Nanos, PageSize, Signal, Signals};
 use isotherm_linux::LinuxError;
-use isotherm_linux::accessed_bits::{BitSource, ClearRefs, IdlePages, Pace, Resolution};
+use isotherm_linux::accessed_bits::{BitSource, ClearRefs, Damon, IdlePages, Pace, Resolution};
 use isotherm_linux::devices;
 use isotherm_linux::hint_faults::{self, HintFaultOptions, HintFaultSource};
 use isotherm_linux::perf::data_source::TierMap;
@@ -134,6 +134,10 @@ pub fn candidates(request: SourceRequest<'_>) -> Vec<Candidate<'_>> {
         let resolution = Resolution { page_size, ..Resolution::default() };
         let accessed_bits = move || Ok(BitSource::new(ClearRefs::new(resolution)?, pace));
         list.push(Candidate::new("accessed-bits", bits, accessed_bits));
+        // A machine has one user of DAMON: nobody gets it unasked.
+        if asked("damon") {
+            list.push(Candidate::new("damon", bits, move || Ok(BitSource::new(Damon::new()?, pace))));
+        }
     }
     // First touches are not accesses: this source serves only users who ask for it.
     if !inside && asked("page-faults") {

@@ -29,7 +29,7 @@ pub(super) fn lines(result: &LiveResult) -> Vec<(String, String)> {
     add("refused", refused(result));
     add("hot set", hot_set(result));
     for (index, source) in summary.sources.iter().take(SHOWN).enumerate() {
-        add(if index == 0 { "samples" } else { "" }, samples(source));
+        add(if index == 0 { "samples" } else { "" }, samples(source, index > 0));
     }
     if summary.sources.is_empty() {
         add("samples", "none: no access source".into());
@@ -128,7 +128,10 @@ fn hot_set(result: &LiveResult) -> String {
     })
 }
 
-fn samples(source: &SourceUse) -> String {
+fn samples(source: &SourceUse, beside: bool) -> String {
+    if beside && (source.delivered, source.lost) == (0, 0) {
+        return format!("{}: no samples, only which memory was not used", source.name);
+    }
     let throttled = match source.throttled {
         0 => String::new(),
         times => format!(", throttled {} x", count(times)),

@@ -129,7 +129,7 @@ fn sources(samples: u64) -> Vec<SourceUse> {
     };
     let bits = SourceUse {
         name: "accessed-bits",
-        delivered: 12,
+        delivered: 0,
         lost: 0,
         throttled: 0,
         left_out_share: None,

@@ -44,6 +44,9 @@ pub(super) fn boot(
     options: &SessionOptions,
 ) -> Result<LabResult, Failure> {
     let ended = session::run(machine, job, cache, run, options).map_err(|error| failure(&error))?;
+    if let Some(line) = &ended.kernel_log {
+        say(&format!("guest: {line}\n"));
+    }
     let mut result = LabResult::gather(machine, job, name.into(), cache, run, &ended);
     result.manifest.binary = fingerprint::own();
     result.manifest.policy_libraries = policies::libraries([name]);

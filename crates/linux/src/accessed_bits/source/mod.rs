@@ -33,7 +33,7 @@ pub struct ScanStatistics {
     pub referenced: u64,
     /// Accessed pages that could not be told apart from others.
     pub undecided: u64,
-    /// Processor time of the scanning thread.
+    /// Processor time of the scanning thread, and of the kernel's for it.
     pub cpu: Nanos,
     /// Time for which page faults and changes of mappings were blocked.
     pub locked: Nanos,
@@ -315,11 +315,13 @@ impl<T> State<T> {
         self.schedule.scanned(process, began, (cost, program), target.intervals);
         match outcome {
             Ok(found) => {
+                let [kernel_cpu, lost_to_kernel] = found.kernel;
+                self.sums.cpu += kernel_cpu;
                 self.sums.walked += found.walked;
                 self.sums.referenced += found.referenced;
                 self.sums.undecided += found.undecided;
                 self.sums.locked += found.locked;
-                self.statistics.program_time += found.program_time;
+                self.statistics.program_time += found.program_time + lost_to_kernel;
                 if let Some((before, used_before)) = target.scanned
                     && self.followed.contains(&process)
                 {
@@ -356,7 +358,7 @@ impl<T> State<T> {
         let marks = self.marks.entry(process).or_default();
         found.accessed.iter().for_each(|range| marks.insert(range));
         let kept = self.accesses.len();
-        self.sampler.sample((process, began, began - before), &found.pages, &mut self.accesses);
+        self.sampler.sample((process, began, began - before), &found.pages, &found.heat, &mut self.accesses);
         let fits = self.accesses.len().min(MAX_KEPT.max(kept));
         self.statistics.lost += (self.accesses.len() - fits) as u64;
         self.statistics.delivered += (fits - kept) as u64;
