@@ -1,5 +1,6 @@
 //! Checks for other software that moves pages: NUMA balancing, DAMON, daemons. They are only observed.
 
+use isotherm_linux::accessed_bits::KDAMONDS;
 use isotherm_linux::process::ProcRoot;
 use isotherm_linux::process::lock::{Tiered, tiered};
 
@@ -10,7 +11,6 @@ use super::sysctls;
 const DAMON: Topic = Area::Conflicts.topic("damon");
 const PROCESS: Topic = Area::Conflicts.topic("conflict-process");
 const ENGINE: Topic = Area::Conflicts.topic("engine");
-const KDAMONDS: &str = "/sys/kernel/mm/damon/admin/kdamonds";
 /// Modules that run their own DAMON (`Documentation/admin-guide/mm/damon`).
 const DAMON_MODULES: [&str; 2] = ["damon_reclaim", "damon_lru_sort"];
 const MOVING: [&str; 6] = ["pageout", "cold", "migrate_hot", "migrate_cold", "lru_prio", "lru_deprio"];

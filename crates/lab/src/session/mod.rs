@@ -44,7 +44,7 @@ pub struct SessionOptions {
 }
 
 /// End of a guest without an error.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ended {
     /// Program's exit status; 128 + the signal's number if one ended it.
     pub status: u8,

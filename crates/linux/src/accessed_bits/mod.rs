@@ -18,7 +18,8 @@
 //!   all scans since the range was last queried.
 //! - `Signal::LoadSamples`: each scan delivers one access per page found accessed, stores as loads, at the
 //!   time of the scan. A `Period` is ignored, since accesses are not counted; `Off` and `Frequency` (per
-//!   second and process) are honoured. Of too many pages every n-th is delivered, with weight n.
+//!   second and process) are honoured. Of too many pages every n-th is delivered, with weight n. [`Damon`]
+//!   delivers those of a region as often as their heat says.
 //!
 //! The first scan of a process only clears the bits.
 //!
@@ -60,7 +61,7 @@ use crate::LinuxError;
 use crate::process::Pid;
 
 pub use clear_refs::{ClearRefs, FAULT};
-pub use damon::Damon;
+pub use damon::{Damon, KDAMONDS};
 pub use idle_pages::IdlePages;
 pub use settings::{Pace, Resolution};
 #[cfg(fuzzing)]
@@ -106,9 +107,11 @@ pub struct Found {
     pub locked: Nanos,
     /// Estimated time that the program's threads lose to the bits being set again.
     pub program_time: Nanos,
-    /// Processor time of the kernel's own thread since the last scan, and what the program's threads lost to
-    /// it: it works at its own pace, however often this scans.
-    pub kernel: [Nanos; 2],
+    /// Processor time of the kernel's own thread since the last scan: it works at its own pace, however often
+    /// this scans.
+    pub kernel_cpu: Nanos,
+    /// Time that the program's threads lost to it.
+    pub lost_to_kernel: Nanos,
 }
 
 impl Found {

@@ -17,15 +17,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use isotherm_core::Nanos;
 
-use super::pagemap::Pagemap;
+use super::pagemap::{PAGE, Pagemap};
 use super::process_files::ProcessFiles;
-use super::{Found, Scanner, WALK};
+use super::{Found, Scanner, WALK, smaps};
 use crate::files::{Tree, decimal};
 use crate::process::Pid;
 use crate::sys::agent;
 use crate::{LinuxError, clock};
 
-const FOLDER: &str = "/sys/kernel/mm/damon/admin/kdamonds";
+/// Folder of the kernel threads, of all users, each under its number.
+pub const KDAMONDS: &str = "/sys/kernel/mm/damon/admin/kdamonds";
 /// Time between two looks at a region, and looks until its count is taken: the kernel's defaults.
 const SAMPLE: Nanos = Nanos(5 * Nanos::MILLISECOND.0);
 const CHECKS: u64 = 20;
@@ -111,11 +112,12 @@ impl Scanner for Damon {
         // Each look that found an access had cleared the bit, which the page walker set again.
         let accesses: u64 = regions.iter().map(|region| u64::from(region.accesses)).sum();
         let rounds = (now - *scanned).0 / (CHECKS * SAMPLE.0);
-        found.kernel = [used - *cpu, Nanos(rounds * accesses * WALK.0)];
+        found.kernel_cpu = used - *cpu;
+        found.lost_to_kernel = Nanos(rounds * accesses * WALK.0);
         (*cpu, *scanned) = (used, now);
         let mut pagemap = Pagemap::open(files)?;
         for region in regions.iter() {
-            found.walked += (region.end - region.start) / super::pagemap::PAGE;
+            found.walked += (region.end - region.start) / PAGE;
             if region.accesses == 0 {
                 continue;
             }
@@ -138,12 +140,12 @@ impl Kdamonds {
     /// Fails if DAMON cannot be used.
     fn check(&self) -> Result<(), LinuxError> {
         let tree = Tree::new(&self.root);
-        if !tree.path(FOLDER).exists() {
+        if !tree.path(KDAMONDS).exists() {
             return Err(unsupported(
                 "use a kernel with CONFIG_DAMON_SYSFS=y and CONFIG_DAMON_VADDR=y, of Linux 6.2 or newer",
             ));
         }
-        for number in tree.numbered(FOLDER, "").map_err(denied)? {
+        for number in tree.numbered(KDAMONDS, "").map_err(denied)? {
             if tree.text(&file(number as usize, "state")).map_err(denied)? == "on" {
                 return Err(unsupported(&format!(
                     "another user's kdamond{number} runs; ask its owner to stop it, or stop it: echo off > {}",
@@ -253,7 +255,7 @@ impl Kdamonds {
     }
 
     fn write(&self, name: &str, value: u64) -> Result<(), LinuxError> {
-        self.set(&format!("{FOLDER}/{name}"), &value.to_string())
+        self.set(&format!("{KDAMONDS}/{name}"), &value.to_string())
     }
 
     fn set(&self, name: &str, value: &str) -> Result<(), LinuxError> {
@@ -277,7 +279,7 @@ fn lock(kdamonds: &Mutex<Kdamonds>) -> MutexGuard<'_, Kdamonds> {
 }
 
 fn file(kdamond: usize, name: &str) -> String {
-    format!("{FOLDER}/{kdamond}/{name}")
+    format!("{KDAMONDS}/{kdamond}/{name}")
 }
 
 fn stopped(kdamond: usize) -> LinuxError {
@@ -291,8 +293,8 @@ fn gone(process: Pid) -> LinuxError {
 
 /// Returns whether a process has ended: it has no memory any more, though it may wait for its parent.
 fn ended(root: &Path, process: Pid) -> bool {
-    ProcessFiles::open(root, process).is_err()
-        || !matches!(fs::read(root.join(format!("proc/{}/maps", process.0))), Ok(maps) if !maps.is_empty())
+    let ranges = ProcessFiles::open(root, process).and_then(|files| smaps::ranges(&files, &mut Vec::new()));
+    matches!(ranges, Err(LinuxError::Ended(_)))
 }
 
 fn ended_is_fine(outcome: Result<(), LinuxError>) -> Result<(), LinuxError> {

@@ -4,7 +4,6 @@
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-use super::super::pagemap::PAGE;
 use super::*;
 
 const START: u64 = 0x1000_0000;
@@ -18,7 +17,7 @@ fn machine(kdamonds: usize) -> tempfile::TempDir {
         fs::create_dir_all(path.parent().expect("a folder")).expect("made");
         fs::write(path, text).expect("written");
     };
-    write(&format!("{FOLDER}/nr_kdamonds"), "0");
+    write(&format!("{KDAMONDS}/nr_kdamonds"), "0");
     for kdamond in 0..kdamonds {
         let files = "state pid contexts/nr_contexts contexts/0/operations contexts/0/targets/nr_targets \
             contexts/0/targets/0/pid_target contexts/0/schemes/nr_schemes contexts/0/schemes/0/action \
@@ -53,7 +52,7 @@ fn a_process_has_a_kdamond_whose_regions_are_delivered_with_their_heat() {
     let root = machine(4);
     let root = root.path();
     let damon = Damon::at(root).expect("free");
-    assert_eq!(text(root, &format!("{FOLDER}/nr_kdamonds")), "4");
+    assert_eq!(text(root, &format!("{KDAMONDS}/nr_kdamonds")), "4");
     let mut target = damon.open(Pid(1)).expect("there");
     assert_eq!(text(root, &file(0, "state")), "on");
     assert_eq!(text(root, &file(0, "contexts/0/targets/0/pid_target")), "1");
@@ -70,7 +69,7 @@ fn a_process_has_a_kdamond_whose_regions_are_delivered_with_their_heat() {
     drop(target);
     assert_eq!(text(root, &file(0, "state")), "off");
     drop(damon);
-    assert_eq!(text(root, &format!("{FOLDER}/nr_kdamonds")), "0");
+    assert_eq!(text(root, &format!("{KDAMONDS}/nr_kdamonds")), "0");
 }
 
 #[test]
@@ -86,7 +85,7 @@ fn more_processes_than_kdamonds_have_twice_as_many_and_all_are_started_again() {
     }
     let damon = Damon::at(root).expect("free");
     let targets: Vec<_> = (1..6).map(|process| damon.open(Pid(process)).expect("there")).collect();
-    assert_eq!(text(root, &format!("{FOLDER}/nr_kdamonds")), "8");
+    assert_eq!(text(root, &format!("{KDAMONDS}/nr_kdamonds")), "8");
     let observed = |number: usize| text(root, &file(number, "contexts/0/targets/0/pid_target"));
     assert_eq!((0..5).map(observed).collect::<Vec<_>>(), ["1", "2", "3", "4", "5"]);
     let running = || (0..8).filter(|&number| text(root, &file(number, "state")) == "on").count();
@@ -101,7 +100,7 @@ fn a_running_damon_of_another_user_is_left_alone() {
     fs::write(Tree::new(root.path()).path(&file(0, "state")), "on").expect("written");
     let error = Damon::at(root.path()).expect_err("in use").to_string();
     assert!(error.starts_with("DAMON is not supported here: another user's kdamond0 runs"), "{error}");
-    assert_eq!(text(root.path(), &format!("{FOLDER}/nr_kdamonds")), "0");
+    assert_eq!(text(root.path(), &format!("{KDAMONDS}/nr_kdamonds")), "0");
     assert_eq!(text(root.path(), &file(0, "state")), "on");
 }
 
@@ -117,7 +116,7 @@ fn a_kdamond_that_another_user_removed_is_told() {
     let root = machine(4);
     let damon = Damon::at(root.path()).expect("free");
     let mut target = damon.open(Pid(1)).expect("there");
-    fs::remove_dir_all(Tree::new(root.path()).path(&format!("{FOLDER}/0"))).expect("removed");
+    fs::remove_dir_all(Tree::new(root.path()).path(&format!("{KDAMONDS}/0"))).expect("removed");
     let error = damon.scan(&mut target, &mut Found::default()).expect_err("gone").to_string();
     assert!(error.starts_with("kdamond0 was stopped by another user of DAMON"), "{error}");
     fs::remove_file(root.path().join("proc/1/maps")).expect("removed");

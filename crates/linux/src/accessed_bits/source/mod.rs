@@ -315,13 +315,12 @@ impl<T> State<T> {
         self.schedule.scanned(process, began, (cost, program), target.intervals);
         match outcome {
             Ok(found) => {
-                let [kernel_cpu, lost_to_kernel] = found.kernel;
-                self.sums.cpu += kernel_cpu;
+                self.sums.cpu += found.kernel_cpu;
                 self.sums.walked += found.walked;
                 self.sums.referenced += found.referenced;
                 self.sums.undecided += found.undecided;
                 self.sums.locked += found.locked;
-                self.statistics.program_time += found.program_time + lost_to_kernel;
+                self.statistics.program_time += found.program_time + found.lost_to_kernel;
                 if let Some((before, used_before)) = target.scanned
                     && self.followed.contains(&process)
                 {
