@@ -6,7 +6,7 @@ use crate::support::{BINARY, Lab, root, target};
 
 #[test]
 fn damon_finds_hot_memory_has_one_user_at_a_time_and_is_left_as_it_was() {
-    let Some(lab) = Lab::find() else { return };
+    let Some(lab) = Lab::find_all() else { return };
     let script = root().join("crates/cli/tests/lab/damon.sh");
     let options = ["--machine", "small", "--kernel-tiering", "none", "--quiet"];
     let guest = lab.run(&options, &["sh", script.to_str().expect("UTF-8"), BINARY, &target()]);

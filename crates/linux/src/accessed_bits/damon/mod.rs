@@ -1,10 +1,10 @@
 //! Scanner by DAMON, which learns the heat of regions from one page of each.
 //!
-//! A kernel thread (kdamond) looks at one page of each region every [`SAMPLE`], joins regions of like heat and
-//! splits others ([`REGIONS`] of them, whatever the memory's size), and counts over [`CHECKS`] looks how often
-//! the page was accessed (the kernel's Documentation/admin-guide/mm/damon/usage.rst and
-//! Documentation/mm/damon/design.rst). A scan asks for the regions as they are and delivers their present pages
-//! with that count as heat.
+//! A kernel thread (kdamond) looks at one page of each region every [`SAMPLE`]. It joins regions of like heat
+//! and splits others ([`REGIONS`] of them, whatever the memory's size), and counts over [`CHECKS`] looks how
+//! often the page was accessed (the kernel's Documentation/admin-guide/mm/damon/usage.rst and
+//! Documentation/mm/damon/design.rst). A scan asks for the regions as they are and delivers their present
+//! pages with that count as heat.
 //!
 //! Each process has a kdamond of its own, since regions do not say whose they are. The kernel sets up all of
 //! them at once, and only while none runs: there is one user of DAMON at a time. [`Damon`] refuses where

@@ -1,5 +1,6 @@
 //! Tests on a directory that stands for `proc` and `sys`, made by the kernel's
-//! Documentation/admin-guide/mm/damon/usage.rst. It takes writes as plain files; the lab's tests use a kernel.
+//! Documentation/admin-guide/mm/damon/usage.rst. It takes writes as plain files; the lab's
+//! tests use a kernel.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
