@@ -11,18 +11,17 @@ pub struct Mode {
 impl Mode {
     /// Returns the accesses of a stream without a limit of its own: a round of its runs.
     pub(crate) fn accesses(self) -> u64 {
-        if self.quick { 3_000_000 } else { 12_000_000 }
+        if self.quick { 3_000_000 } else { 9_000_000 }
     }
 
     /// Returns the accesses of a run that are simulated at most, as long as it changes. A run in which
     /// something is switched is not judged: it gets just what it needs to settle by chance.
     pub(crate) fn most_accesses(self, switched: bool) -> u64 {
-        let rounds = match (self.quick, switched) {
-            (true, _) => 4,
-            (false, true) => 18,
-            (false, false) => 40,
-        };
-        rounds * self.accesses()
+        match (self.quick, switched) {
+            (true, _) => 12_000_000,
+            (false, true) => 216_000_000,
+            (false, false) => 480_000_000,
+        }
     }
 }
 
