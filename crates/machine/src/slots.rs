@@ -4,8 +4,8 @@
 const NUMBER_BITS: u32 = 7;
 
 /// A tournament tree in one array: the root is word 1, the children of word `n` are 2n and 2n + 1, and the
-/// leaves, from word `leaves` on, are the slots. A word has its time and number: the least is the earliest. 57
-/// bits of picoseconds are 40 hours.
+/// slots are the leaves, from word `leaves` on. A word has its time and number: the least is the earliest.
+/// 57 bits of picoseconds are 40 hours.
 ///
 /// No branch depends on a time: a set costs a few words whatever the times are.
 #[derive(Debug, Clone)]
