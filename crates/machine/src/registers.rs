@@ -27,11 +27,12 @@ impl Registers {
         time.max(self.earliest())
     }
 
-    /// Takes the register that is free first until `time`, not before it is free.
+    /// Takes the register that is free first until `time`, which is not before it is free.
     #[inline(always)]
     pub(crate) fn take(&mut self, time: u64) {
         let (first, free) = self.0.earliest();
-        self.0.set(first, time.max(free));
+        debug_assert!(free <= time, "taken until {time}, free from {free}");
+        self.0.set(first, time);
     }
 }
 
