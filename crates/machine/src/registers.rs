@@ -7,18 +7,22 @@ const _: () = assert!(MAX_REGISTERS <= Slots::MAX);
 
 /// Registers, each taken until a time in picoseconds.
 #[derive(Debug, Clone)]
-pub(crate) struct Registers(Slots);
+pub(crate) struct Registers {
+    /// Times since `base`.
+    slots: Slots,
+    base: u64,
+}
 
 impl Registers {
     /// Creates `count` registers, at least one and at most [`MAX_REGISTERS`], all free.
     pub(crate) fn new(count: usize) -> Self {
-        Self(Slots::new(count.clamp(1, MAX_REGISTERS)))
+        Self { slots: Slots::new(count.clamp(1, MAX_REGISTERS)), base: 0 }
     }
 
     /// Returns when the first register is free.
     #[inline(always)]
     pub(crate) fn earliest(&self) -> u64 {
-        self.0.earliest().1
+        self.base + self.slots.earliest().1
     }
 
     /// Returns the first time from `time` on at which a register is free.
@@ -30,9 +34,19 @@ impl Registers {
     /// Takes the register that is free first until `time`, which is not before it is free.
     #[inline(always)]
     pub(crate) fn take(&mut self, time: u64) {
-        let (first, free) = self.0.earliest();
-        debug_assert!(free <= time, "taken until {time}, free from {free}");
-        self.0.set(first, time);
+        debug_assert!(self.earliest() <= time, "taken until {time}, free from {}", self.earliest());
+        if time - self.base > Slots::LATEST {
+            self.move_base(time);
+        }
+        self.slots.set(self.slots.earliest().0, time - self.base);
+    }
+
+    /// Makes room for times from `time` on. A register that is free for half of what slots can hold is free.
+    #[cold]
+    fn move_base(&mut self, time: u64) {
+        let base = time - Slots::LATEST / 2;
+        self.slots.move_back(base - self.base);
+        self.base = base;
     }
 }
 
@@ -46,10 +60,12 @@ mod tests {
         fn the_register_that_is_free_first_is_taken(
             count in 1..=MAX_REGISTERS,
             misses in prop::collection::vec((0u64..100, 0u64..1000), 1..2000),
+            // Up to two hours between misses, so that times go beyond what slots hold.
+            scale in prop::sample::select(vec![1, 1 << 46]),
         ) {
             let (mut registers, mut naive, mut now) = (Registers::new(count), vec![0; count], 0);
             for (passed, duration) in misses {
-                now += passed;
+                now += passed * scale;
                 let first = naive.iter_mut().min().expect("one");
                 let start = now.max(*first);
                 prop_assert_eq!(registers.free_from(now), start);
