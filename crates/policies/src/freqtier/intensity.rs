@@ -14,7 +14,7 @@
 //!
 //! Hit ratios come from counters, not samples, and cost nothing. They are compared within a fixed tolerance;
 //! where so few loads were counted that chance alone (three standard deviations) exceeds it, that wider
-//! margin holds.
+//! margin holds. Without such counters nothing would end monitoring: the lowest level takes its place.
 
 use isotherm_core::Nanos;
 
@@ -99,7 +99,7 @@ impl Intensity {
     pub(super) fn found_nothing_cold(&mut self, now: Nanos) -> State {
         // Hits still rose in this window: monitoring takes its own reference from its first interval.
         self.reference = None;
-        self.begin(now, State::Monitoring);
+        self.begin(now, self.at_rest());
         self.state
     }
 
@@ -121,6 +121,10 @@ impl Intensity {
         true
     }
 
+    fn at_rest(&self) -> State {
+        if self.now.1 > 0 { State::Monitoring } else { State::Promoting(Level::Low) }
+    }
+
     fn begin(&mut self, now: Nanos, state: State) {
         self.state = state;
         self.began = Some((now, self.now));
@@ -138,7 +142,7 @@ impl Intensity {
         let before = self.reference;
         self.reference = measured.or(before);
         if self.promoted == 0 {
-            return State::Monitoring; // Promotion plateau.
+            return self.at_rest(); // Promotion plateau.
         }
         match before.zip(measured) {
             None => State::Promoting(level),

@@ -183,6 +183,15 @@ fn without_loads_there_is_nothing_to_judge() {
 }
 
 #[test]
+fn regression_without_hit_counters_sampling_never_ends() {
+    let mut script = Script::new();
+    assert_eq!(script.pass(WINDOW, 0.0, 0), LOW, "a plateau");
+    script.machine.promoted(1);
+    assert_eq!(script.pass(WINDOW, 0.0, 0), LOW);
+    assert_eq!(script.machine.found_nothing_cold(Nanos(script.now)), LOW);
+}
+
+#[test]
 fn a_difference_that_chance_explains_is_none() {
     let mut script = Script::new();
     script.machine.promoted(1);
