@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs real programs in the lab's virtual machine, under first touch and Isotherm's policies: checks that
 # their output is the same as outside, and writes the table of docs/generated/lab-programs.md. Takes about
-# an hour.
+# half an hour.
 #
 #   scripts/lab-programs.sh                   all programs, and writes the table
 #   scripts/lab-programs.sh redis,sort        these programs, and prints their lines

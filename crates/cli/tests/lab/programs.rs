@@ -98,7 +98,12 @@ const PROGRAMS: [Program; 6] = [
         fast: "16M",
         script: "sqlite3 :memory: <demo/shop.sql",
         has_hot_pages: true,
-        apart: &[("freqtier", Why::Freed), ("hybridtier", Why::Freed), ("memtis", Why::Freed)],
+        apart: &[
+            ("first-touch", Why::Freed),
+            ("freqtier", Why::Freed),
+            ("hybridtier", Why::Freed),
+            ("memtis", Why::Freed),
+        ],
     },
     Program {
         name: "python3",
