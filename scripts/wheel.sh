@@ -10,16 +10,16 @@ cd "$(dirname "$0")/.."
 case "${1:-release}" in
 release)
     profile=release built=${CARGO_TARGET_DIR:-target}/release extension=()
-    libraries=(-p isotherm-recorder-plugin -p isotherm-lab-plugin -p isotherm-preload -p isotherm-alloc)
+    libraries=(build -p isotherm-recorder-plugin -p isotherm-lab-plugin -p isotherm-preload -p isotherm-alloc)
     ;;
 dev)
-    profile=dev built=${CARGO_TARGET_DIR:-target}/debug extension=(--features as-tests)
-    # What tests have compiled; fewer packages have other features, and would be compiled again.
-    libraries=(--workspace --lib --tests)
+    profile=dev built=${CARGO_TARGET_DIR:-target}/debug/deps extension=(--features as-tests)
+    # What `make test` has compiled; fewer packages have other features, and would be compiled again.
+    libraries=(test --workspace --no-run)
     ;;
 *) echo "wheel: expected 'release' or 'dev', not '$1'" >&2 && exit 1 ;;
 esac
-cargo build --quiet --locked --profile $profile "${libraries[@]}"
+cargo "${libraries[@]}" --quiet --locked --profile $profile
 for library in libisotherm.so libisotherm_alloc.so libisotherm_recorder_plugin.so libisotherm_lab_plugin.so; do
     install -m 644 "$built/$library" python/isotherm/$library
     [ $profile = dev ] || strip --strip-unneeded python/isotherm/$library
