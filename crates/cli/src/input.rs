@@ -65,9 +65,11 @@ impl Demand {
 }
 
 fn too_many(name: &str, max: u64) -> Failure {
-    Failure::Usage(format!(
-        "{name}: more accesses than fit into free memory; expected at most {max}: try --max-accesses {max}"
-    ))
+    let remedy = match max {
+        0 => "no access fits beside its pages: expected more free memory or a higher --max-memory".into(),
+        _ => format!("expected at most {max}: try --max-accesses {max}"),
+    };
+    Failure::Usage(format!("{name}: more accesses than fit into free memory; {remedy}"))
 }
 
 /// Reads a text file that the user named.

@@ -60,6 +60,8 @@ fn a_trace_that_does_not_fit_is_refused_before_it_is_read() {
     let trace = folder.trace();
     let line = isotherm(&["simulate", &trace, "--max-memory", "49M"]).refused(2);
     assert!(line.contains("--max-accesses 29127"), "{line}");
+    let line = isotherm(&["simulate", &trace, "--max-memory", "1M"]).refused(2);
+    assert!(line.contains("a higher --max-memory") && !line.contains("--max-accesses"), "{line}");
     let few = ["simulate", &trace, "--max-memory", "49M", "--max-accesses", "20k", "--policy", "all-slow"];
     isotherm(&few).ok();
     let line = isotherm(&["record", "--output", &folder.at("r.trace"), "--max-memory", "1M", "--", "true"]);

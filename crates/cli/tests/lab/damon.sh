@@ -28,7 +28,7 @@ number_of_kdamonds left_alone
     echo off >$admin/0/state
     cat $admin/0/state
 ) | sed 's/^/observed /' &
-planted 8 >/dev/null 2>/tmp/said
+planted 30 >/dev/null 2>/tmp/said
 echo "taken_status $?"
 sed 's/^/taken /' /tmp/said
 wait
