@@ -57,8 +57,9 @@ pub(crate) struct Books {
     pub(crate) page_move: Mean,
     /// A thread's time per access.
     access: Mean,
-    /// Stall of a slow access.
+    /// Stall of a slow access, and of one of each tier.
     stall: Mean,
+    stalls: Vec<Mean>,
     /// Latencies of the tiers that samples have shown.
     latency: Vec<Mean>,
     /// The same of all but the fast tier together.
@@ -94,6 +95,7 @@ impl Default for Books {
             page_move: Mean::default(),
             access: Mean::default(),
             stall: Mean::default(),
+            stalls: Vec::new(),
             latency: Vec::new(),
             slow_latency: Mean::default(),
             idle: Vec::new(),
@@ -130,12 +132,16 @@ impl Books {
         self.cost += looking + moving * self.part;
         self.page_move.add(moving * self.part, std::mem::take(&mut self.moved));
         self.counters.resize(counters.tiers.len(), (0, 0));
+        self.stalls.resize(counters.tiers.len(), Mean::default());
         let (mut stall, mut slow, mut all) = (0.0, 0.0, 0.0);
-        for (index, (tier, before)) in counters.tiers.iter().zip(&mut self.counters).enumerate() {
+        let known = self.counters.iter_mut().zip(&mut self.stalls);
+        for (index, (tier, (before, mean))) in counters.tiers.iter().zip(known).enumerate() {
             let misses = (tier.load_misses + tier.store_misses - before.0) as f64;
+            let stalled = (tier.stall.0 - before.1) as f64;
+            mean.add(stalled, misses);
             all += misses;
             if index > 0 {
-                stall += (tier.stall.0 - before.1) as f64;
+                stall += stalled;
                 slow += misses;
             }
             *before = (tier.load_misses + tier.store_misses, tier.stall.0);
@@ -177,10 +183,9 @@ impl Books {
         self.worths.0 += worth;
         self.worths.1 += worth * worth;
         if let Some(home) = home {
-            let (upper, lower) = (sample.tier.min(home), sample.tier.max(home));
-            let worth = f64::from(sample.weight) * worth * self.saving(upper, lower);
-            self.saved += if sample.tier == lower { -worth } else { worth };
-            self.saved_squares += worth * worth;
+            let saved = f64::from(sample.weight) * self.part * self.saved_by(sample.tier, home);
+            self.saved += saved;
+            self.saved_squares += saved * saved;
         }
         if self.unit == 0.0 {
             return 0;
@@ -234,6 +239,21 @@ impl Books {
                 (1.0 - fast / slow) * (slow / mean)
             }
             _ => 0.0,
+        }
+    }
+
+    /// Returns what an access to a page in `tier` is spared of a thread's time by not being in `home`; negative
+    /// if it is lost.
+    fn saved_by(&self, tier: TierId, home: TierId) -> f64 {
+        if tier > home {
+            return -self.stall() * self.saving(home, tier);
+        }
+        // By the stall of slow accesses, or of fast ones: the few left to slow pages of a well placed program
+        // may be of those that nothing waits for, and fast accesses may be hidden where slow ones are not.
+        let by_slow = self.stall() * self.saving(tier, home);
+        match (self.latency(tier), self.latency(home), self.stalls.get(tier.index()).and_then(Mean::get)) {
+            (Some(here), Some(there), Some(stall)) if here > 0.0 => by_slow.max(stall * (there / here - 1.0)),
+            _ => by_slow,
         }
     }
 
@@ -387,6 +407,29 @@ mod tests {
         assert!((books.saved_error() - books.saved).abs() < 1e-6, "one sample is as uncertain as large");
         entered(&mut books, 4..=4, [false, true]);
         assert!(books.saved.abs() < 1e-6);
+    }
+
+    /// In a program that had been well placed for long, the few accesses left to slow pages did not wait, so
+    /// that nothing was saved by its books, and after a change nothing moved any more.
+    #[test]
+    fn regression_a_fast_page_saves_by_the_stall_of_fast_accesses() {
+        let mut books = Books::default();
+        let samples = [sample(0), sample(1)];
+        for entry in 1..=3 {
+            let mut batch = batch(entry, &samples);
+            batch.counters.tiers[0] = TierCounters {
+                load_misses: 1000 * entry,
+                stall: Nanos(80_000 * entry),
+                ..Default::default()
+            };
+            batch.counters.tiers[1].stall = Nanos(1000 * entry);
+            books.begin(&batch, [Nanos(0); 2].into_iter());
+            books.note(&samples[0], (entry == 3).then_some(TierId(1)));
+            books.note(&samples[1], None);
+            books.end();
+        }
+        // 100 accesses that stall one of two threads for 80 ns, with a latency of 100 ns in place of 250.
+        assert!((books.saved - 100.0 * 40.0 * 1.5).abs() < 1e-6, "{}", books.saved);
     }
 
     #[test]

@@ -105,6 +105,7 @@ fn promotions_of_an_earlier_window_do_not_count() {
 #[test]
 fn an_empty_demotion_scan_leads_into_monitoring_at_once() {
     let mut script = Script::new();
+    script.machine.count((1, 2));
     assert_eq!(script.machine.found_nothing_cold(Nanos(5)), State::Monitoring);
 }
 
