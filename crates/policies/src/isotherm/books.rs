@@ -242,8 +242,8 @@ impl Books {
         }
     }
 
-    /// Returns what an access to a page in `tier` is spared of a thread's time by not being in `home`; negative
-    /// if it is lost.
+    /// Returns how much of a thread's time an access to a page in `tier` saves by not being in `home`, or
+    /// loses if negative.
     fn saved_by(&self, tier: TierId, home: TierId) -> f64 {
         if tier > home {
             return -self.stall() * self.saving(home, tier);
