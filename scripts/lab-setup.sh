@@ -9,7 +9,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 # Modules that a guest may load; their dependencies are unpacked, too.
-modules=(9p 9pnet_virtio overlay virtio_console cxl_acpi cxl_pci cxl_mem cxl_port dax_cxl kmem device_dax)
+modules=(9p 9pnet_virtio overlay virtio_console cxl_acpi cxl_pci cxl_mem cxl_port dax_cxl kmem device_dax brd lz4 zstd)
 packages=(qemu-system-x86 qemu-system-common qemu-system-data seabios busybox-static)
 
 cache=${ISOTHERM_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/isotherm}/lab

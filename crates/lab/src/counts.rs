@@ -28,6 +28,8 @@ pub struct Counts {
     /// Seconds of the guest's clock between the snapshots. Under emulation they do not measure speed.
     pub guest_seconds: f64,
     pub damon: Option<Damon>,
+    /// The program's pages in compressed memory; `null` on a machine without it.
+    pub zswap: Option<Zswap>,
 }
 
 /// Pages that the kernel tried to move for one reason.
@@ -62,11 +64,46 @@ pub struct Damon {
     pub cold_bytes_tried: u64,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize)]
+/// Counters of the program's cgroup and of zswap.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Zswap {
+    pub compressor: String,
+    /// Pages that were compressed and stored (`zswpout`).
+    pub stored: u64,
+    /// Pages that came back by a fault (`zswpin`).
+    pub loaded: u64,
+    /// Pages written to the swap device (`zswpwb`), which the lab's guest forbids.
+    pub written_back: u64,
+    /// Times that a page was not stored and stays in memory, because it does not compress
+    /// (`reject_compress_poor`; lz4 fails then: `reject_compress_fail`).
+    pub incompressible: u64,
+    /// Most pages in store at a look, four times a second, and the memory that they took then.
+    pub most_pages: u64,
+    pub most_bytes: u64,
+}
+
+impl Zswap {
+    /// Returns how many times larger the stored pages were before.
+    pub fn ratio(&self) -> Option<f64> {
+        (self.most_bytes > 0).then(|| (self.most_pages * PAGE) as f64 / self.most_bytes as f64)
+    }
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Residence {
     /// Seconds of the guest's clock since the snapshot before the program.
     pub seconds: f64,
     pub node_bytes: Vec<u64>,
+    /// Bytes in compressed memory before compression, and after it.
+    pub zswapped_bytes: u64,
+    pub zswap_bytes: u64,
+}
+
+impl Residence {
+    /// Returns the bytes of the program's memory, wherever they are.
+    pub fn total(&self) -> u64 {
+        self.node_bytes.iter().sum::<u64>() + self.zswapped_bytes
+    }
 }
 
 impl Counts {
@@ -87,6 +124,7 @@ impl Counts {
             hint_faults: sum(&["numa_hint_faults"]),
             guest_seconds: (seconds("after/uptime") - seconds("before/uptime")).max(0.0),
             damon: damon(&text("damon.0"), &text("damon.1")),
+            zswap: zswap(&text("zswap"), &text("after/memory.stat"), &residence(share)),
             moves,
             vmstat,
         }
@@ -101,17 +139,30 @@ pub fn residence(share: &Path) -> Vec<Residence> {
 
 /// Returns the last moment with at least nine tenths of the largest memory, before the end frees it.
 pub fn settled(moments: &[Residence]) -> Option<&Residence> {
-    let total = |moment: &&Residence| moment.node_bytes.iter().sum::<u64>();
-    let largest = moments.iter().map(|moment| total(&moment)).max()?;
-    moments.iter().rev().find(|moment| total(moment) > 0 && total(moment) >= largest - largest / 10)
+    let largest = moments.iter().map(Residence::total).max()?;
+    moments.iter().rev().find(|moment| moment.total() > 0 && moment.total() >= largest - largest / 10)
 }
 
-/// Parses `12.25 N0=4096 N1=8192`.
+/// Parses `12.25 N0=4096 N1=8192`, on a machine with compressed memory with ` zswap=2048 zswapped=4096`.
 fn moment(line: &str, start: f64) -> Option<Residence> {
     let mut words = line.split_whitespace();
     let seconds = words.next()?.parse::<f64>().ok()? - start;
-    let node_bytes = words.map(|word| word.split_once('=')?.1.parse().ok()).collect::<Option<Vec<u64>>>()?;
-    (seconds.is_finite() && !node_bytes.is_empty()).then_some(Residence { seconds, node_bytes })
+    let (mut node_bytes, mut zswap_bytes, mut zswapped_bytes) = (Vec::new(), 0, 0);
+    for word in words {
+        let (name, value) = word.split_once('=')?;
+        let value = value.parse().ok()?;
+        match name {
+            "zswap" => zswap_bytes = value,
+            "zswapped" => zswapped_bytes = value,
+            _ => node_bytes.push(value),
+        }
+    }
+    (seconds.is_finite() && !node_bytes.is_empty()).then_some(Residence {
+        seconds,
+        node_bytes,
+        zswapped_bytes,
+        zswap_bytes,
+    })
 }
 
 fn grown(before: &str, after: &str) -> BTreeMap<String, u64> {
@@ -155,9 +206,26 @@ fn counters(text: &str) -> impl Iterator<Item = (&str, u64)> {
     })
 }
 
+fn value(text: &str, name: &str) -> Option<u64> {
+    counters(text).find(|(known, _)| *known == name).map(|(_, value)| value)
+}
+
+/// Reads zswap's own files, one a line, and the statistics of the program's cgroup.
+fn zswap(files: &str, cgroup: &str, moments: &[Residence]) -> Option<Zswap> {
+    let compressor = files.lines().find_map(|line| line.strip_prefix("compressor "))?;
+    let most = moments.iter().max_by_key(|moment| moment.zswapped_bytes);
+    Some(Zswap {
+        compressor: compressor.into(),
+        stored: value(cgroup, "zswpout")?,
+        loaded: value(cgroup, "zswpin")?,
+        written_back: value(cgroup, "zswpwb")?,
+        incompressible: value(files, "reject_compress_poor")? + value(files, "reject_compress_fail")?,
+        most_pages: most.map_or(0, |moment| moment.zswapped_bytes / PAGE),
+        most_bytes: most.map_or(0, |moment| moment.zswap_bytes),
+    })
+}
+
 fn damon(cold: &str, hot: &str) -> Option<Damon> {
-    let value =
-        |text: &str, name: &str| counters(text).find(|(known, _)| *known == name).map(|(_, value)| value);
     Some(Damon {
         promoted: value(hot, "sz_applied")? / PAGE,
         demoted: value(cold, "sz_applied")? / PAGE,
@@ -204,7 +272,7 @@ mod tests {
         assert_eq!((counts.moves.get("compaction").copied(), counts.failed), (moves(70, 7), 0));
         assert!((counts.guest_seconds - 1.5).abs() < 1e-9 && counts.damon.is_none());
         assert!(!counts.vmstat.contains_key("nr_free_pages"));
-        let expected = Residence { seconds: 0.5, node_bytes: vec![4096, 0] };
+        let expected = Residence { seconds: 0.5, node_bytes: vec![4096, 0], ..Residence::default() };
         assert_eq!(residence(folder.path()), [expected]);
         Ok(())
     }
@@ -220,6 +288,24 @@ mod tests {
     }
 
     #[test]
+    fn compressed_memory_counts_the_program_and_its_fullest_moment() -> Result<(), std::io::Error> {
+        let folder = share(&[
+            ("zswap", "compressor lz4\nreject_compress_fail 2\nreject_compress_poor 5\nstored_pages 0\n"),
+            ("after/memory.stat", "anon 0\nzswpin 3\nzswpout 9\nzswpwb 0\n"),
+            (
+                "residency",
+                "1.0 N0=1 zswap=100 zswapped=8192\n2.0 N0=1 zswap=4096 zswapped=16384\n3.0 N0=1 zswap=0 zswapped=0\n",
+            ),
+        ])?;
+        let zswap = Counts::read(folder.path()).zswap.unwrap_or_default();
+        assert_eq!((zswap.compressor.as_str(), zswap.stored, zswap.loaded), ("lz4", 9, 3));
+        assert_eq!((zswap.incompressible, zswap.most_pages, zswap.most_bytes), (7, 4, 4096));
+        assert_eq!((zswap.ratio(), Zswap::default().ratio()), (Some(4.0), None));
+        assert_eq!(residence(folder.path())[1].node_bytes, [1]);
+        Ok(())
+    }
+
+    #[test]
     fn nothing_left_counts_nothing() -> Result<(), std::io::Error> {
         let folder = share(&[])?;
         assert_eq!(Counts::read(folder.path()), Counts::default());
@@ -229,7 +315,11 @@ mod tests {
 
     #[test]
     fn memory_that_is_freed_at_the_end_does_not_count() {
-        let moment = |seconds, node_bytes: [u64; 2]| Residence { seconds, node_bytes: node_bytes.to_vec() };
+        let moment = |seconds, node_bytes: [u64; 2]| Residence {
+            seconds,
+            node_bytes: node_bytes.to_vec(),
+            ..Residence::default()
+        };
         let moments = [moment(1.0, [0, 8]), moment(2.0, [3, 5]), moment(3.0, [1, 4]), moment(4.0, [1, 0])];
         assert_eq!(settled(&moments), Some(&moments[1]));
         assert_eq!(settled(&[moment(1.0, [0, 0])]), None);
@@ -239,6 +329,7 @@ mod tests {
         #[test]
         fn no_file_is_too_strange(text in "\\PC{0,200}") {
             let _ = (grown(&text, &text), moment(&text, 0.0), damon(&text, &text), reason(&text));
+            let _ = zswap(&text, &text, &[]);
         }
     }
 }

@@ -14,6 +14,7 @@ const SCRIPTS: &[(&str, u32, &str)] = &[
     ("lab/functions", 0o644, include_str!("../../../lab/guest/functions")),
     ("lab/kernel-tiering", 0o644, include_str!("../../../lab/guest/kernel-tiering")),
     ("lab/cxl", 0o644, include_str!("../../../lab/guest/cxl")),
+    ("lab/zswap", 0o644, include_str!("../../../lab/guest/zswap")),
     ("lab/enter", 0o644, include_str!("../../../lab/guest/enter")),
 ];
 const MODULES: [&str; 3] = ["9p", "9pnet_virtio", "overlay"];
@@ -31,11 +32,16 @@ pub(crate) fn build(cache: &Cache, machine: &Machine, job: &Job) -> Result<Vec<u
     if machine.has_cxl() {
         names.extend(CXL_MODULES);
     }
+    names.extend(machine.zswap.map(|zswap| zswap.compressor.name()));
     let mut loaded = Vec::new();
     for path in cache.modules(&names)? {
-        let name = path.file_stem().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        archive.file(format!("modules/{name}.ko").as_bytes(), 0o644, &read(&path)?)?;
-        loaded.push(name);
+        loaded.push(add_module(&mut archive, &path)?);
+    }
+    if machine.zswap.is_some() {
+        // The guest loads it with its parameters.
+        for path in cache.modules(&["brd"])? {
+            add_module(&mut archive, &path)?;
+        }
     }
     for (name, permissions, text) in SCRIPTS {
         archive.file(name.as_bytes(), *permissions, text.as_bytes())?;
@@ -46,6 +52,13 @@ pub(crate) fn build(cache: &Cache, machine: &Machine, job: &Job) -> Result<Vec<u
         packed::add(&mut archive, job)?;
     }
     Ok(archive.finish())
+}
+
+/// Adds a kernel module; returns its name.
+fn add_module(archive: &mut Archive, path: &Path) -> Result<String, LabError> {
+    let name = path.file_stem().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    archive.file(format!("modules/{name}.ko").as_bytes(), 0o644, &read(path)?)?;
+    Ok(name)
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, LabError> {

@@ -106,7 +106,7 @@ impl LabResult {
     }
 
     pub fn footprint_bytes(&self) -> u64 {
-        self.residence.iter().map(|moment| moment.node_bytes.iter().sum()).max().unwrap_or(0)
+        self.residence.iter().map(Residence::total).max().unwrap_or(0)
     }
 
     fn engine_moves(&self, what: &str) -> Option<u64> {

@@ -43,6 +43,8 @@ pub(crate) fn settings(machine: &Machine, job: &Job, modules: &[String]) -> Stri
         ("FAST_BYTES", job.fast.map_or_else(String::new, |fast| fast.0.to_string())),
         ("FAST_RANGES", range_words(&ranges[0])),
         ("SLOW_RANGES", range_words(&ranges[last])),
+        ("ZSWAP", machine.zswap.map_or("", |zswap| zswap.compressor.name()).into()),
+        ("ZSWAP_BYTES", machine.zswap.map_or(0, |zswap| zswap.swap.0).to_string()),
     ];
     let line = |(name, value): (&str, String)| format!("{name}='{value}'\n");
     values.into_iter().map(line).collect()

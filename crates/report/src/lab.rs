@@ -1,7 +1,7 @@
 //! Runs in the lab as lines, as a table, and as JSON.
 
-use isotherm_core::{Bytes, Nanos};
-use isotherm_lab::counts::settled;
+use isotherm_core::{Bytes, Nanos, PageSize};
+use isotherm_lab::counts::{Zswap, settled};
 use isotherm_lab::measured::{Measured, Served};
 use isotherm_lab::result::LabResult;
 
@@ -22,9 +22,7 @@ const COLUMNS: [Column<LabResult>; 12] = [
     ("fast misses", |result| {
         measured(result, |counted| Cell::count(counted.tiers.first().map_or(0, Served::misses)))
     }),
-    ("slow misses", |result| {
-        measured(result, |counted| Cell::count(counted.tiers.iter().skip(1).map(Served::misses).sum()))
-    }),
+    ("slow misses", |result| measured(result, slow_misses)),
     ("modelled", |result| measured(result, |counted| Cell::time(Nanos(counted.modelled_ns)))),
     ("promoted", |result| Cell::count(result.promoted())),
     ("demoted", |result| Cell::count(result.demoted())),
@@ -44,6 +42,7 @@ pub fn lab_text(result: &LabResult) -> String {
     let mut lines = head(result);
     lines.push(("tiering", format!("{} ({by})", result.tiering)));
     lines.extend(result.measured.iter().flat_map(counted));
+    lines.extend(counts.zswap.as_ref().map(|zswap| ("zswap", compressed(zswap))));
     lines.extend([
         ("moves", format!("{promoted} pages promoted, {demoted} demoted")),
         ("kernel", format!("{} pages moved, {} failed", count(counts.moved), count(counts.failed))),
@@ -75,6 +74,26 @@ fn counted(measured: &Measured) -> [(&'static str, String); 4] {
         ("modelled", format!("{}, stalls by tier {stalls}", Nanos(measured.modelled_ns))),
         ("samples", format!("{}, of which {} lost", count(samples.taken), count(samples.lost))),
     ]
+}
+
+/// Returns the misses of every tier but the fast one: `9`, or `9+4` of three tiers.
+fn slow_misses(measured: &Measured) -> Cell {
+    let each: Vec<u64> = measured.tiers.iter().skip(1).map(Served::misses).collect();
+    let shown = each.iter().map(|&misses| count(misses)).collect::<Vec<_>>().join("+");
+    Cell::count(each.iter().sum()).shown_as(shown)
+}
+
+/// Returns what compressed memory did.
+fn compressed(zswap: &Zswap) -> String {
+    let ratio = zswap.ratio().map_or("-".into(), |ratio| format!("{ratio:.2}"));
+    format!(
+        "{} pages stored by {}, {} came back; at most {} of pages in {}, ratio {ratio}",
+        count(zswap.stored),
+        zswap.compressor,
+        count(zswap.loaded),
+        Bytes(zswap.most_pages << PageSize::Base.shift()),
+        Bytes(zswap.most_bytes)
+    )
 }
 
 /// Returns the hit ratio at the end of a run.
@@ -162,7 +181,11 @@ mod tests {
             elapsed_seconds: 4.25,
             measured: Some(measured()),
             counts: Counts { promoted: 1500, demoted: 20, moved: 1520, ..Counts::default() },
-            residence: vec![Residence { seconds: 1.0, node_bytes: vec![1 << 20, 3 << 20] }],
+            residence: vec![Residence {
+                seconds: 1.0,
+                node_bytes: vec![1 << 20, 3 << 20],
+                ..Residence::default()
+            }],
             engine: None,
             refusal: None,
             folder: "/tmp/x".into(),
@@ -185,6 +208,25 @@ mod tests {
         ] {
             assert!(text.contains(part), "{part} in\n{text}");
         }
+    }
+
+    #[test]
+    fn compressed_memory_has_its_line() {
+        let zswap = Zswap {
+            compressor: "lz4".into(),
+            stored: 2000,
+            loaded: 300,
+            most_pages: 1024,
+            most_bytes: 2 << 20,
+            ..Zswap::default()
+        };
+        let counts = Counts { zswap: Some(zswap), ..Counts::default() };
+        let text = lab_text(&LabResult { counts, ..result() });
+        let line = "2.00k pages stored by lz4, 300 came back; at most 4M of pages in 2M, ratio 2.00";
+        // A terminal's width breaks it.
+        let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(words.contains(line), "{text}");
+        assert!(!lab_text(&result()).contains("zswap"));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 mod support;
 
 use isotherm_core::manifest::Manifest;
-use isotherm_lab::counts::{Counts, Damon, Moves, Residence};
+use isotherm_lab::counts::{Counts, Damon, Moves, Residence, Zswap};
 use isotherm_lab::measured::{History, Measured, NeoProfUses, Samples, Served};
 use isotherm_lab::result::LabResult;
 use isotherm_report::{Advice, compared, lab_json, lab_table};
@@ -37,9 +37,15 @@ fn run(tiering: &str, kernel_tiering: bool, modelled_ns: u64) -> LabResult {
         counts: Counts {
             moves: [("damon".to_owned(), Moves { succeeded: 1, failed: 0 })].into(),
             damon: kernel_tiering.then(Damon::default),
+            zswap: kernel_tiering.then(Zswap::default),
             ..Counts::default()
         },
-        residence: vec![Residence { seconds: 1.0, node_bytes: vec![1 << 20, 3 << 20] }],
+        residence: vec![Residence {
+            seconds: 1.0,
+            node_bytes: vec![1 << 20, 3 << 20],
+            zswapped_bytes: 4096,
+            zswap_bytes: 2048,
+        }],
         engine: None,
         refusal: None,
         folder: "/tmp/x".into(),

@@ -11,6 +11,7 @@ mod refused;
 mod support;
 mod three_nodes;
 mod tiering;
+mod zswap;
 
 use support::{Lab, ok, target};
 

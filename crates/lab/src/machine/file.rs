@@ -5,7 +5,7 @@ use isotherm_core::names::advice;
 use isotherm_machine::Profile;
 use toml::{Table, Value};
 
-use super::{HugePages, Machine, NeoProf, NeoProfFault, NeoProfModel, Node, NodeKind};
+use super::{Compressor, HugePages, Machine, NeoProf, NeoProfFault, NeoProfModel, Node, NodeKind, Zswap};
 use crate::LabError;
 use crate::error::shortened;
 
@@ -15,7 +15,7 @@ const NODES: usize = 4;
 pub(super) fn read(text: &str, file: &str) -> Result<Machine, LabError> {
     let table = text.parse::<Table>().map_err(|error| syntax(text, file, &error))?;
     let reader = Reader(file);
-    reader.no_others(&table, "", &["title", "profile", "changes", "guest", "node", "neoprof"])?;
+    reader.no_others(&table, "", &["title", "profile", "changes", "guest", "node", "neoprof", "zswap"])?;
     let name = reader.text(&table, "profile", "the name of a machine profile (`isotherm machines`)")?;
     let mut profile = Profile::builtin(name).map_err(|error| reader.profile(error))?;
     // A simulation of a run's machine file has none either.
@@ -32,6 +32,7 @@ pub(super) fn read(text: &str, file: &str) -> Result<Machine, LabError> {
         deterministic: reader.field(guest, "guest.deterministic", "true or false", Value::as_bool)?,
         nodes: reader.nodes(&table)?,
         neoprof: reader.neoprof(&table)?,
+        zswap: reader.zswap(&table)?,
         profile,
     };
     reader.check(&machine)?;
@@ -92,13 +93,26 @@ impl Reader<'_> {
         let table = value.as_table().ok_or_else(|| self.wrong(&path, value, "a [[node]]"))?;
         self.no_others(table, &format!("{path}."), &["kind", "size"])?;
         let kind = self.choice(table, &format!("{path}.kind"), NodeKind::ALL)?;
-        let (path, grain) = (format!("{path}.size"), Machine::GRAIN.0);
+        Ok(Node { kind, size: self.size(table, &format!("{path}.size"))? })
+    }
+
+    fn zswap(&self, table: &Table) -> Result<Option<Zswap>, LabError> {
+        if !table.contains_key("zswap") {
+            return Ok(None);
+        }
+        let table = self.table(table, "zswap")?;
+        self.no_others(table, "zswap.", &["compressor", "swap"])?;
+        let compressor = self.choice(table, "zswap.compressor", Compressor::ALL)?;
+        Ok(Some(Zswap { compressor, swap: self.size(table, "zswap.swap")? }))
+    }
+
+    fn size(&self, table: &Table, path: &str) -> Result<Bytes, LabError> {
         let expected = format!("a multiple of {} such as \"512MiB\"", Machine::GRAIN);
-        let size = self.field(table, &path, &expected, |value| {
+        self.field(table, path, &expected, |value| {
             let bytes = value.as_str().and_then(|text| text.parse::<Bytes>().ok());
-            bytes.filter(|bytes| bytes.0 > 0 && bytes.0 % grain == 0 && *bytes <= Machine::LARGEST)
-        })?;
-        Ok(Node { kind, size })
+            let whole = |bytes: &Bytes| bytes.0 > 0 && bytes.0 % Machine::GRAIN.0 == 0;
+            bytes.filter(|bytes| whole(bytes) && *bytes <= Machine::LARGEST)
+        })
     }
 
     fn neoprof(&self, table: &Table) -> Result<Option<NeoProf>, LabError> {

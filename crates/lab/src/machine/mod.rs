@@ -20,6 +20,7 @@ const BUILTIN: &[(&str, &str)] = &[
     ("small", include_str!("../../../../lab/machines/small.toml")),
     ("three-tier", include_str!("../../../../lab/machines/three-tier.toml")),
     ("two-tier", include_str!("../../../../lab/machines/two-tier.toml")),
+    ("zswap", include_str!("../../../../lab/machines/zswap.toml")),
 ];
 
 /// Declares an enum whose variants have names in machine files.
@@ -85,6 +86,23 @@ named! {
     }
 }
 
+named! {
+    /// Algorithm by which zswap compresses pages.
+    Compressor {
+        Lz4 = "lz4",
+        Zstd = "zstd",
+    }
+}
+
+/// Compressed memory behind the nodes, in their own memory: what the guest's kernel cannot keep there goes to
+/// zswap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Zswap {
+    pub compressor: Compressor,
+    /// Bytes of pages that may be stored, before compression.
+    pub swap: Bytes,
+}
+
 /// NeoProf in front of the slow node. Its sizes and its clock are the profile's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NeoProf {
@@ -115,6 +133,8 @@ pub struct Machine {
     pub nodes: Vec<Node>,
     /// Profiling device, if any.
     pub neoprof: Option<NeoProf>,
+    /// Compressed memory, if any.
+    pub zswap: Option<Zswap>,
 }
 
 impl Machine {

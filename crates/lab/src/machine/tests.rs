@@ -73,6 +73,16 @@ fn what_is_wrong_is_said_in_one_line_with_file_field_and_what_was_expected() {
         ("\"llc.size\"", "\"llc.sise\"", "unknown field llc.sise"),
         ("\"2MiB\"", "\"2 meters\"", "llc.size: '2 meters' is not a size"),
         ("title = ", "title ", "line 2"),
+        (
+            "[guest]",
+            "[zswap]\ncompressor = \"lzo\"\n[guest]",
+            "zswap.compressor: found 'lzo'; expected \"lz4\" or",
+        ),
+        (
+            "[guest]",
+            "[zswap]\ncompressor = \"lz4\"\n[guest]",
+            "zswap.swap: is missing; expected a multiple of 128M",
+        ),
     ];
     for (from, to, expected) in cases {
         let text = good();

@@ -49,9 +49,13 @@ fn explain(name: &str, as_json: bool) -> Result<(), Failure> {
     let clock = if machine.deterministic { "instructions are the clock" } else { "the host's clock" };
     let device =
         machine.neoprof.map_or_else(|| "none".into(), |device| format!("NeoProf, {}", device.model.name()));
+    let compressed = machine.zswap.map_or_else(
+        || "none".into(),
+        |zswap| format!("zswap by {}, up to {} of pages", zswap.compressor.name(), zswap.swap),
+    );
     print(&format!(
         "{}: {}\n\n{table}\n\nprocessors   {processors}\ncache        {cache}, {} ways\nhuge pages   {}\n\
-         clock        {clock}\nprofiling    {device}\n",
+         clock        {clock}\nprofiling    {device}\ncompressed   {compressed}\n",
         machine.name,
         machine.title,
         machine.profile.llc_ways,
@@ -72,6 +76,10 @@ fn json(machine: &Machine) -> serde_json::Value {
         "huge_pages": machine.huge_pages.name(),
         "deterministic": machine.deterministic,
         "neoprof": machine.neoprof.map(|device| device.model.name()),
+        "zswap": machine.zswap.map(|zswap| serde_json::json!({
+            "compressor": zswap.compressor.name(),
+            "swap_bytes": zswap.swap.0,
+        })),
         "profile": machine.profile.summary(),
     })
 }
