@@ -12,6 +12,20 @@ pub enum SimulateError {
         "--fast: '{0}' is not a size (64M), a fast:slow ratio (1:8) or a percentage of the footprint (25%)"
     )]
     InvalidSize(String),
+    /// Sizes for more or fewer tiers than the machine has.
+    #[error(
+        "--fast {text}: has {parts} parts, but machine {machine} has {tiers} tiers; expected a part for each tier"
+    )]
+    OtherTiers {
+        /// The text.
+        text: String,
+        /// Its parts.
+        parts: usize,
+        /// The machine's name.
+        machine: String,
+        /// The machine's tiers.
+        tiers: usize,
+    },
     /// No page would be fast.
     #[error("--fast {0}: leaves no fast page of a footprint of {1}")]
     NoFastPage(String, Bytes),

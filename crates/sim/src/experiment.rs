@@ -56,6 +56,13 @@ pub struct Experiment<'a> {
     pub stop: Option<&'a AtomicBool>,
 }
 
+impl<'a> Experiment<'a> {
+    /// Returns it on another machine, without policies and sizes.
+    pub(crate) fn on(&self, profile: &'a Profile) -> Self {
+        Self { policies: Vec::new(), sizes: Vec::new(), profile, ..*self }
+    }
+}
+
 impl Input {
     /// Returns the origin of a result on this machine; the caller knows its own binary.
     pub(crate) fn manifest(&self, profile: &Profile) -> Manifest {

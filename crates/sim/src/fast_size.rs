@@ -1,6 +1,7 @@
 //! Sizes of the fast tier as users write them.
 
 use isotherm_core::{Bytes, PageSize, Pages, parse_share};
+use isotherm_machine::Profile;
 
 use crate::SimulateError;
 use crate::stream::Stream;
@@ -10,6 +11,8 @@ use crate::stream::Stream;
 pub struct FastSize {
     pub(crate) text: String,
     size: Size,
+    /// Shares of the footprint for the tiers between the fast and the last one, if the text names them.
+    between: Vec<f64>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -19,17 +22,54 @@ enum Size {
 }
 
 impl FastSize {
-    /// Reads `1:8` (fast to slow), `25%` of the footprint, or `64M`.
+    /// Reads `1:8` (fast to slow), `1:2:4` (of all tiers, fastest first), `25%` of the footprint, or `64M`.
     ///
     /// # Errors
     /// Text in none of these forms.
     pub fn parse(text: &str) -> Result<Self, SimulateError> {
-        let size = match (parse_share(text), text.parse()) {
-            (Some(share), _) => Size::Share(share),
-            (None, Ok(bytes)) => Size::Bytes(bytes),
-            (None, Err(_)) => return Err(SimulateError::InvalidSize(text.into())),
+        let (size, between) = match (parse_parts(text), parse_share(text), text.parse()) {
+            (Some(shares), ..) => (Size::Share(shares[0]), shares[1..shares.len() - 1].to_vec()),
+            (_, Some(share), _) => (Size::Share(share), Vec::new()),
+            (_, None, Ok(bytes)) => (Size::Bytes(bytes), Vec::new()),
+            (_, None, Err(_)) => return Err(SimulateError::InvalidSize(text.into())),
         };
-        Ok(Self { text: text.into(), size })
+        Ok(Self { text: text.into(), size, between })
+    }
+
+    /// Returns for how many tiers the text is.
+    pub fn tiers(&self) -> usize {
+        self.between.len() + 2
+    }
+
+    /// Checks that the text is for as many tiers as the machine has, or sizes the fast one only.
+    ///
+    /// # Errors
+    /// If it is not.
+    pub fn check(&self, profile: &Profile) -> Result<(), SimulateError> {
+        let (parts, tiers) = (self.tiers(), profile.tiers.len());
+        if parts == 2 || parts == tiers {
+            return Ok(());
+        }
+        let (text, machine) = (self.text.clone(), profile.name.clone());
+        Err(SimulateError::OtherTiers { text, parts, machine, tiers })
+    }
+
+    /// Returns the machine with the sizes of the tiers between the fast and the last one, if the text names
+    /// them.
+    ///
+    /// # Errors
+    /// See [`FastSize::check`].
+    pub(crate) fn on(&self, profile: &Profile, stream: &Stream) -> Result<Option<Profile>, SimulateError> {
+        self.check(profile)?;
+        if self.between.is_empty() {
+            return Ok(None);
+        }
+        let mut profile = profile.clone();
+        for (tier, share) in profile.tiers[1..].iter_mut().zip(&self.between) {
+            let pages = (share * stream.pages.len() as f64).round() as u64;
+            tier.capacity = Some(Bytes(pages << stream.page_size.shift()));
+        }
+        Ok(Some(profile))
     }
 
     /// Returns the pages of the fast tier for a stream.
@@ -60,6 +100,14 @@ impl FastSize {
     }
 }
 
+/// Reads the shares of three or more parts: `1:2:4`.
+fn parse_parts(text: &str) -> Option<Vec<f64>> {
+    let parts: Vec<f64> = text.split(':').map(|part| part.trim().parse().ok()).collect::<Option<Vec<_>>>()?;
+    let (sum, valid) = (parts.iter().sum::<f64>(), parts.iter().all(|part| part.is_finite() && *part >= 0.0));
+    (parts.len() > 2 && valid && sum > 0.0 && sum.is_finite())
+        .then(|| parts.iter().map(|part| part / sum).collect())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -79,8 +127,23 @@ mod tests {
     }
 
     #[test]
+    fn parts_give_each_tier_its_size() {
+        assert_eq!(pages("1:2:5", 80), Ok(10));
+        let stream = Stream { pages: (0..80).map(|page| (0, page << 12)).collect(), ..Stream::default() };
+        let on = |text: &str, machine: &str| {
+            let profile = Profile::builtin(machine).expect("known");
+            FastSize::parse(text).expect("parts").on(&profile, &stream).map_err(|error| error.to_string())
+        };
+        let three = on("1:2:5", "zswap").expect("three tiers").expect("sizes");
+        assert_eq!(three.tiers[1].capacity, Some(Bytes(20 << 12)));
+        assert_eq!(on("1:8", "zswap"), Ok(None));
+        let error = "--fast 1:2:5: has 3 parts, but machine pact has 2 tiers; expected a part for each tier";
+        assert_eq!(on("1:2:5", "pact"), Err(error.into()));
+    }
+
+    #[test]
     fn absurd_sizes_are_refused_in_one_line() {
-        for text in ["", "x", "1:", "0:0", "-5%", "1e400", "1:8:2"] {
+        for text in ["", "x", "1:", "0:0", "-5%", "1e400", "1:8:", "1:-1:2", "0:0:0", "1:inf:2", "::"] {
             assert!(pages(text, 100).is_err_and(|error| error.contains("--fast")), "{text}");
         }
         assert_eq!(pages("0%", 100), Err("--fast 0%: leaves no fast page of a footprint of 400K".into()));

@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use isotherm_core::Pages;
 use isotherm_core::parameters::Parameters;
+use isotherm_machine::Profile;
 use isotherm_policies::registry::BASELINE;
 use isotherm_policies::{Bound, Entry, Kind};
 use rayon::prelude::*;
@@ -39,7 +40,7 @@ pub fn simulate(
     experiment: &Experiment<'_>,
     done: &(dyn Fn() + Sync),
 ) -> Result<Report, SimulateError> {
-    stoppable(|| run(&Testbed::new(input, experiment)?, input, experiment, done))
+    stoppable(|| run(&Testbed::new(input, experiment)?, None, input, experiment, done))
 }
 
 /// Replays the input round after round, likewise, until rounds no longer change or so much is replayed, and
@@ -53,11 +54,14 @@ pub fn simulate_long(
     length: Length,
     done: &(dyn Fn() + Sync),
 ) -> Result<Report, SimulateError> {
-    stoppable(|| run(&Testbed::new(input, experiment)?.lengthened(length)?, input, experiment, done))
+    stoppable(|| {
+        run(&Testbed::new(input, experiment)?.lengthened(length)?, Some(length), input, experiment, done)
+    })
 }
 
 fn run(
     testbed: &Testbed<'_>,
+    length: Option<Length>,
     input: &Input,
     experiment: &Experiment<'_>,
     done: &(dyn Fn() + Sync),
@@ -66,24 +70,20 @@ fn run(
     // What is too short is found before the work.
     experiment.policies.iter().try_for_each(|(_, parameters)| replay.scaled(parameters).map(drop))?;
     let fast = experiment.sizes.iter().map(|size| size.pages(stream)).collect::<Result<Vec<_>, _>>()?;
+    // A size may name those of the tiers in the middle, too: a machine of its own.
+    let profiles = experiment.sizes.iter().map(|size| size.on(experiment.profile, stream));
+    let profiles = profiles.collect::<Result<Vec<Option<Profile>>, _>>()?;
+    let experiments: Vec<_> = profiles.iter().map(|own| Some(experiment.on(own.as_ref()?))).collect();
+    let mut own = Vec::new();
+    for experiment in &experiments {
+        let beside = |experiment| Testbed::beside(input, experiment, length, testbed.all_fast());
+        own.push(experiment.as_ref().map(beside).transpose()?);
+    }
+    let testbeds: Vec<&Testbed<'_>> = own.iter().map(|own| own.as_ref().unwrap_or(testbed)).collect();
     let load_ranks = IntervalRanks::new(stream, replay.interval_length, true);
-    let first_touch = isotherm_policies::find(BASELINE).ok().filter(|_| replay.long.is_some());
-    // The second round stands for every later one.
-    let rounds = if replay.long.is_some() { 2 } else { 1 };
-    let sized = |(size, &fast)| -> Result<_, SimulateError> {
-        Ok(Sized {
-            testbed,
-            size,
-            fast,
-            oracle_hits: replay.ranks().hits(stream, fast, replay.interval_length, rounds),
-            oracle_load_hits: load_ranks.hits(stream, fast, replay.interval_length, rounds),
-            belady: replay.belady(fast),
-            first_touch: first_touch
-                .map(|entry| testbed.run(entry, &entry.parameters(), fast))
-                .transpose()?,
-        })
-    };
-    let sized = experiment.sizes.par_iter().zip(&fast).map(sized).collect::<Result<Vec<Sized<'_>>, _>>()?;
+    let sizes = experiment.sizes.par_iter().zip(&fast).zip(&testbeds);
+    let sized = sizes.map(|((size, &fast), testbed)| Sized::new(testbed, size, fast, &load_ranks));
+    let sized = sized.collect::<Result<Vec<Sized<'_>>, _>>()?;
     let jobs: Vec<_> = sized
         .iter()
         .flat_map(|sized| experiment.policies.iter().map(move |policy| (sized, policy)))
@@ -103,7 +103,31 @@ fn run(
     })
 }
 
-impl Sized<'_> {
+impl<'a> Sized<'a> {
+    fn new(
+        testbed: &'a Testbed<'a>,
+        size: &'a FastSize,
+        fast: Pages,
+        load_ranks: &IntervalRanks,
+    ) -> Result<Self, SimulateError> {
+        let replay = &testbed.replay;
+        let (stream, length) = (replay.stream, replay.interval_length);
+        let first_touch = isotherm_policies::find(BASELINE).ok().filter(|_| replay.long.is_some());
+        // The second round stands for every later one.
+        let rounds = if replay.long.is_some() { 2 } else { 1 };
+        Ok(Self {
+            testbed,
+            size,
+            fast,
+            oracle_hits: replay.ranks().hits(stream, fast, length, rounds),
+            oracle_load_hits: load_ranks.hits(stream, fast, length, rounds),
+            belady: replay.belady(fast),
+            first_touch: first_touch
+                .map(|entry| testbed.run(entry, &entry.parameters(), fast))
+                .transpose()?,
+        })
+    }
+
     fn run(&self, entry: &Entry, parameters: &Parameters) -> Result<RunResult, SimulateError> {
         let start = Instant::now();
         let known = self.first_touch.as_ref().filter(|run| run.policy == entry.name);

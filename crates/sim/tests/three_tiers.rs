@@ -33,6 +33,10 @@ fn machine() -> Profile {
 }
 
 fn replayed(policies: &[&str]) -> Report {
+    sized(policies, &["12.5%"])
+}
+
+fn sized(policies: &[&str], sizes: &[&str]) -> Report {
     let mut random = numbers(3, 1 << 30);
     let page = move |_| match (random(), random() % 10) {
         (any, 0) => any % PAGES,
@@ -40,7 +44,7 @@ fn replayed(policies: &[&str]) -> Report {
         (any, _) => PAGES - 1 - HOT - any % WARM,
     };
     let pages = (0..PAGES).chain((0..ACCESSES).map(page));
-    run(&input(stream(pages, PAGES, 20, 1)), &machine(), policies, &["12.5%"], 1000.0)
+    run(&input(stream(pages, PAGES, 20, 1)), &machine(), policies, sizes, 1000.0)
 }
 
 /// Returns how many of the pages from `first` on are in a tier at the end.
@@ -69,6 +73,20 @@ fn every_policy_brings_hot_pages_to_both_faster_tiers_and_keeps_to_their_sizes()
             assert!(run.slowdown < 0.65 * first_touch.slowdown, "{name}: {}", run.slowdown);
         }
     }
+}
+
+#[test]
+fn a_size_may_name_the_tiers_in_the_middle() {
+    let report = sized(&["first-touch", "lru"], &["1:2:5", "1:7", "1:0:7"]);
+    let middle: Vec<usize> = report.runs.iter().map(|run| placed(run, 0, PAGES, 1)).collect();
+    let fast = FAST as usize;
+    // Tiers keep a reserve.
+    let nearly = |pages: usize, size: usize| pages <= size && pages > size - size / 10;
+    assert!(middle[..2].iter().all(|&pages| nearly(pages, 2 * fast)), "{middle:?}");
+    assert!(middle[2..4].iter().all(|&pages| nearly(pages, fast)), "{middle:?}");
+    assert_eq!(middle[4..], [0, 0]);
+    assert!(report.runs.iter().all(|run| placed(run, 0, PAGES, 0) <= fast));
+    assert_eq!(report.runs[0].fast, "1:2:5");
 }
 
 #[test]

@@ -282,7 +282,7 @@ pub(crate) struct SimulateArgs {
     #[arg(short, long, value_name = "LIST", default_value = "all", value_delimiter = ',')]
     pub(crate) policy: Vec<String>,
     /// Sizes of the fast tier, separated by commas: fast:slow ratios, percentages of the footprint, or bytes
-    /// (K, M, G)
+    /// (K, M, G); a ratio with a part for each tier of the machine (1:2:4) sizes all of them
     #[arg(short, long, value_name = "LIST", default_value = "1:8", value_delimiter = ',')]
     pub(crate) fast: Vec<String>,
     /// Number of intervals in the timeline of each run

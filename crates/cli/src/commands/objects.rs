@@ -38,6 +38,12 @@ const SHORTEST: usize = 16;
 /// Prints the objects of a trace.
 pub(crate) fn run(args: &ObjectsArgs) -> Result<(), Failure> {
     let size = FastSize::parse(&args.fast).map_err(Failure::usage)?;
+    if size.tiers() > 2 {
+        return Err(Failure::Usage(format!(
+            "--fast {}: expected a fast:slow ratio, of two parts",
+            args.fast
+        )));
+    }
     let mut reader = TraceReader::open(&args.trace).map_err(Failure::usage)?;
     let (memory, mappings) = (Memory::new(&args.memory, args.quiet), mappings_memory(&args.trace));
     memory.say("the trace's mappings", mappings, "fewer mappings, or more memory")?;

@@ -38,6 +38,7 @@ pub(crate) fn compute(args: &SimulateArgs, watch: &Watch) -> Result<(Report, Loa
     let sizes = sizes.map_err(Failure::usage)?;
     let mut profile = load_profile(&args.replay.machine)?;
     set_machine(&mut profile, &mut settings)?;
+    sizes.iter().try_for_each(|size| size.check(&profile)).map_err(Failure::usage)?;
     let page = output::open(args.replay.report.as_ref())?;
     let runs = (policies.len() * sizes.len()) as u64;
     let loaded = load(&args.replay, &mut settings, (runs, (0, 0)), watch)?;

@@ -216,6 +216,9 @@ fn huge_pages_and_three_tiers_run() {
     let machine = folder.file("three.toml", machine);
     let report = simulate(&["--policy", "freqtier,lru,all-slow", "--machine", &machine, "--fast", "1:8"]);
     assert_eq!(runs(&report)[0]["stall_ns"].as_array().map(Vec::len), Some(3));
+    let report = simulate(&["--policy", "first-touch", "--machine", &machine, "--fast", "1:2:4,1:1:8"]);
+    let middle = |run: usize| runs(&report)[run]["tier_accesses"][1].as_u64().expect("a number");
+    assert!(middle(0) > middle(1), "the larger middle tier serves more");
     let report = simulate(&["--policy", "freqtier,lru", "--page-size", "huge", "--fast", "4M"]);
     assert!(runs(&report).iter().all(|run| run["page_size"] == "huge"));
 }
