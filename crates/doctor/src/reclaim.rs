@@ -2,6 +2,7 @@
 
 use std::io::ErrorKind;
 
+use isotherm_core::Bytes;
 use isotherm_linux::files::hexadecimal;
 use isotherm_linux::topology::{Tiers, Topology};
 
@@ -10,6 +11,9 @@ use super::finding::{Area, Checked, Finding, Remedy, settled};
 
 const DEMOTION: &str = "/sys/kernel/mm/numa/demotion_enabled";
 const MGLRU: &str = "/sys/kernel/mm/lru_gen/enabled";
+const ZSWAP: &str = "/sys/module/zswap/parameters";
+const SWAPS: &str = "/proc/swaps";
+const MEMINFO: &str = "/proc/meminfo";
 const HUGE_PAGES: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
 
 /// Checks reclaim on the tiers of `topology`, which is `None` where it could not be read.
@@ -17,7 +21,7 @@ pub(super) fn examine(facts: &Facts<'_>, topology: Option<&Topology>) -> Vec<Fin
     let tiers = topology.map(Tiers::derive);
     let mut findings = vec![settled(demotion(facts, tiers.as_ref()))];
     findings.extend(tiers.iter().flat_map(|tiers| node_reclaim(facts, tiers)));
-    findings.extend([cgroup_reclaim(facts), mglru(facts), huge_pages(facts)].map(settled));
+    findings.extend([cgroup_reclaim(facts), mglru(facts), zswap(facts), huge_pages(facts)].map(settled));
     findings
 }
 
@@ -96,6 +100,31 @@ fn mglru(facts: &Facts<'_>) -> Checked {
         Some(_) => topic.ok("the kernel's reclaim uses it"),
         None => topic.unknown(format!("{MGLRU}: expected a hexadecimal number, found '{text}'")),
     })
+}
+
+/// Checks compressed memory: its pages have no node and do not move until a fault brings them back.
+fn zswap(facts: &Facts<'_>) -> Checked {
+    let topic = Area::Memory.topic("zswap");
+    let lost = "compressed memory behind the slowest tier";
+    match facts.sys_file(topic, &format!("{ZSWAP}/enabled"))?.as_deref() {
+        None => return Ok(topic.ok("not in this kernel: what is swapped out goes to the swap device")),
+        Some("N") => return Ok(topic.ok("off: what is swapped out goes to the swap device")),
+        Some("Y") => {}
+        Some(other) => return Ok(topic.unknown(format!("{ZSWAP}/enabled has the unknown value '{other}'"))),
+    }
+    // The file has a line of headings.
+    if topic.known(facts.tree.text(SWAPS))?.lines().count() < 2 {
+        let remedy = Remedy::advice("a swap file or device (mkswap, swapon): zswap stands before it");
+        return Ok(topic.missing("on, but there is no swap", lost, remedy));
+    }
+    let compressor = facts.sys_file(topic, &format!("{ZSWAP}/compressor"))?.unwrap_or_default();
+    let meminfo = topic.known(facts.tree.text(MEMINFO))?;
+    let bytes = |name: &str| {
+        let kibibytes = meminfo.lines().find_map(|line| line.strip_prefix(name)?.strip_suffix("kB"));
+        kibibytes.and_then(|number| number.trim().parse().ok()).map_or(Bytes(0), |kib: u64| Bytes(kib << 10))
+    };
+    let (stored, taken) = (bytes("Zswapped:"), bytes("Zswap:"));
+    Ok(topic.ok(format!("on, by {compressor}: {stored} of pages in {taken}")))
 }
 
 fn huge_pages(facts: &Facts<'_>) -> Checked {

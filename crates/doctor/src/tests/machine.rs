@@ -33,6 +33,10 @@ file sys/fs/cgroup/user.slice/a.scope/memory.reclaim
 file sys/devices/system/node/node0/reclaim
 file sys/kernel/mm/lru_gen/enabled 0x0007
 file sys/kernel/mm/transparent_hugepage/enabled always [madvise] never
+file sys/module/zswap/parameters/enabled Y
+file sys/module/zswap/parameters/compressor zstd
+file proc/swaps Filename Type Size Used Priority\\n/dev/sda2 partition 8388604 3145728 -2
+file proc/meminfo MemTotal: 16384 kB\\nZswap: 1024 kB\\nZswapped: 3072 kB
 file sys/kernel/mm/page_idle/bitmap
 file sys/kernel/mm/damon/admin/kdamonds/nr_kdamonds 0
 file sys/bus/event_source/devices/cpu/caps/max_precise 3

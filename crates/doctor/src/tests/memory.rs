@@ -62,6 +62,18 @@ fn memory() {
                 "off",
                 "echo y > /sys/kernel/mm/lru_gen/enabled",
             ),
+            ("file proc/cmdline x", "zswap", Ok, "on, by zstd: 3M of pages in 1M", ""),
+            ("without sys/module/zswap", "zswap", Ok, "not in this kernel", ""),
+            ("file sys/module/zswap/parameters/enabled N", "zswap", Ok, "off", ""),
+            ("file sys/module/zswap/parameters/enabled 2", "zswap", Unknown, "the unknown value '2'", ""),
+            (
+                "file proc/swaps Filename Type",
+                "zswap",
+                Missing,
+                "there is no swap",
+                "a swap file or device (mkswap, swapon): zswap stands before it",
+            ),
+            ("without proc/swaps", "zswap", Unknown, "/proc/swaps", ""),
             (
                 "file sys/kernel/mm/transparent_hugepage/enabled [always] madvise never",
                 "transparent-huge-pages",
