@@ -144,6 +144,11 @@ function seconds(nanoseconds) {
   return `${(nanoseconds / 1e9).toFixed(2)} s`;
 }
 
+// Memory on every tier but the fast one: "4 GiB", or "4 GiB + 1 GiB" of three tiers.
+function slower(tiers) {
+  return tiers.length ? tiers.map(bytes).join(" + ") : bytes(0);
+}
+
 function groupCells(group) {
   const [fast = 0, ...slow] = group.resident_bytes;
   return [
@@ -154,7 +159,7 @@ function groupCells(group) {
     bytes(group.protect_bytes),
     group.limit_bytes === null ? "none" : bytes(group.limit_bytes),
     bytes(fast),
-    bytes(sum(slow)),
+    slower(slow),
     percent(group.hit_ratio),
     group.moves_per_s.toFixed(0),
     seconds(group.engine_ns + group.observing_ns),
@@ -165,7 +170,7 @@ function groupCells(group) {
 function programCells(program) {
   const [fast = 0, ...slow] = program.resident_bytes;
   const accesses = program.refused ? "not tiered" : plain.format(program.accesses);
-  return [program.command, program.cgroup, String(program.pid), bytes(fast), bytes(sum(slow)), accesses];
+  return [program.command, program.cgroup, String(program.pid), bytes(fast), slower(slow), accesses];
 }
 
 function showGroups(status) {

@@ -54,7 +54,7 @@ pub use gallery::{Pictured, gallery_html};
 pub use html::{MAX_HTML_BYTES, html};
 pub use lab::{lab_json, lab_table, lab_text};
 pub use live::{live_html, live_json, live_text};
-pub use machine::{machine_line, machine_metrics, machine_page, machine_text};
+pub use machine::{machine_line, machine_metrics, machine_page, machine_text, slower};
 pub use score::{score_from_json, score_html, score_json, score_markdown, score_summary};
 pub use size::plan::{Plan, Planned, Price};
 pub use size::{size_html, size_json, size_table};

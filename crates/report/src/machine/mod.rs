@@ -6,4 +6,4 @@ mod table;
 
 pub use metrics::machine_metrics;
 pub use page::machine_page;
-pub use table::{machine_line, machine_text};
+pub use table::{machine_line, machine_text, slower};

@@ -39,7 +39,7 @@ pub fn machine_text(status: &MachineStatus, programs: bool) -> String {
             group.programs.len().to_string(),
             group.share_bytes.to_string(),
             group.fast().to_string(),
-            group.slow().to_string(),
+            slower(&group.resident_bytes),
             hits,
             format!("{:.0}", group.moves_per_s),
             format!("{cost:.2} s"),
@@ -69,7 +69,6 @@ fn program_table(status: &MachineStatus) -> String {
     for (group, program) in
         status.groups.iter().flat_map(|group| group.programs.iter().map(move |one| (group, one)))
     {
-        let slow: Bytes = program.resident_bytes.iter().skip(1).copied().sum();
         let state =
             program.refused.as_ref().map_or_else(|| program.accesses.to_string(), |_| "not tiered".into());
         table.add_row([
@@ -77,11 +76,20 @@ fn program_table(status: &MachineStatus) -> String {
             clean(&group.name),
             clean(&program.command).chars().take(COMMAND).collect(),
             program.resident_bytes.first().copied().unwrap_or_default().to_string(),
-            slow.to_string(),
+            slower(&program.resident_bytes),
             state,
         ]);
     }
     format!("\n{table}\n")
+}
+
+/// Returns memory on every tier but the fast one, of which `resident` is the first: `4G`, or `4G+1G` of three
+/// tiers.
+pub fn slower(resident: &[Bytes]) -> String {
+    match resident.get(1..) {
+        None | Some([]) => Bytes(0).to_string(),
+        Some(tiers) => tiers.iter().map(Bytes::to_string).collect::<Vec<_>>().join("+"),
+    }
 }
 
 /// Returns a text for one line of a terminal.
@@ -112,6 +120,15 @@ mod tests {
     use isotherm_core::machine_status::ProgramStatus;
 
     use super::*;
+
+    #[test]
+    fn each_slower_tier_has_its_memory() {
+        let shown = |gibibytes: &[u64]| {
+            slower(&gibibytes.iter().map(|gibibytes| Bytes(gibibytes << 30)).collect::<Vec<_>>())
+        };
+        assert_eq!([shown(&[]), shown(&[2]), shown(&[2, 4])], ["0B", "0B", "4G"]);
+        assert_eq!(shown(&[2, 4, 1]), "4G+1G");
+    }
 
     #[test]
     fn groups_and_programs_are_lines() {

@@ -4,6 +4,7 @@ use std::cmp::Ordering;
 
 use isotherm_core::Bytes;
 use isotherm_core::machine_status::{GroupStatus, MappingStatus, ProgramStatus};
+use isotherm_report::slower;
 
 use super::view::View;
 use crate::output::one_line;
@@ -27,6 +28,12 @@ pub(super) enum Cell {
 impl Cell {
     fn bytes(bytes: Bytes) -> Self {
         Self::Number(bytes.0 as f64, bytes.to_string())
+    }
+
+    /// Returns the memory on every tier but the fast one; sums are ordered.
+    fn slower(resident: &[Bytes]) -> Self {
+        let sum: Bytes = resident.iter().skip(1).copied().sum();
+        Self::Number(sum.0 as f64, slower(resident))
     }
 
     /// Orders numbers from the largest down, then texts from A.
@@ -61,7 +68,7 @@ pub(super) fn group(view: &View, group: &GroupStatus) -> Row {
         Cell::Number(programs as f64, programs.to_string()),
         Cell::bytes(group.share_bytes),
         Cell::bytes(group.fast()),
-        Cell::bytes(group.slow()),
+        Cell::slower(&group.resident_bytes),
         Cell::Number(group.hit_ratio.unwrap_or(-1.0), hits),
         Cell::Number(moves, format!("{moves:.0}")),
         Cell::Number(cost, format!("{cost:.2} s")),
@@ -73,7 +80,6 @@ pub(super) fn group(view: &View, group: &GroupStatus) -> Row {
 
 /// Returns the row of a program.
 pub(super) fn program(program: &ProgramStatus) -> Row {
-    let slow: Bytes = program.resident_bytes.iter().skip(1).copied().sum();
     let accesses = match &program.refused {
         Some(_) => Cell::Text("not tiered".into()),
         None => Cell::Number(program.accesses as f64, program.accesses.to_string()),
@@ -82,7 +88,7 @@ pub(super) fn program(program: &ProgramStatus) -> Row {
         Cell::Number(-f64::from(program.pid), program.pid.to_string()),
         Cell::Text(one_line(&program.command).into()),
         Cell::bytes(program.resident_bytes.first().copied().unwrap_or_default()),
-        Cell::bytes(slow),
+        Cell::slower(&program.resident_bytes),
         accesses,
     ];
     Row { key: program.pid.to_string(), cells }
@@ -90,14 +96,13 @@ pub(super) fn program(program: &ProgramStatus) -> Row {
 
 /// Returns the row of a mapping.
 pub(super) fn mapping(mapping: &MappingStatus) -> Row {
-    let slow: Bytes = mapping.resident_bytes.iter().skip(1).copied().sum();
     let mib = mapping.bytes.0 as f64 / mapping.cells.len().max(1) as f64 / f64::from(1 << 20);
     let address = format!("{:x}", mapping.start);
     let cells = vec![
         Cell::Number(-(mapping.start as f64), address.clone()),
         Cell::bytes(mapping.bytes),
         Cell::bytes(mapping.resident_bytes.first().copied().unwrap_or_default()),
-        Cell::bytes(slow),
+        Cell::slower(&mapping.resident_bytes),
         Cell::Number(mapping.accesses() as f64, mapping.accesses().to_string()),
         Cell::Heat(mapping.cells.iter().map(|&(accesses, fast)| (accesses as f64 / mib, fast)).collect()),
     ];

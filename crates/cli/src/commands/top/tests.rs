@@ -124,6 +124,21 @@ fn a_group_shows_its_programs_and_a_program_its_mappings_by_heat() {
 }
 
 #[test]
+fn three_tiers_have_a_figure_each() {
+    let mut view = view();
+    let mut status = status(10);
+    status.groups[0].resident_bytes.push(Bytes(GIB / 2));
+    status.groups[0].programs[0].resident_bytes.push(Bytes(GIB / 2));
+    view.take(News::Status(status));
+    let row = |view: &View, start: &str| -> String {
+        drawn(view, 110, 10).into_iter().find(|line| line.trim_start().starts_with(start)).expect("a row")
+    };
+    assert!(row(&view, "database").contains(" 5G+512M "), "{}", row(&view, "database"));
+    press(&mut view, &[KeyCode::Enter]);
+    assert!(row(&view, "4711").contains(" 4G+512M "), "{}", row(&view, "4711"));
+}
+
+#[test]
 fn columns_sort_both_ways_and_the_choice_follows_its_row() {
     let mut view = view();
     assert_eq!(order(&view), ["database", "batch"], "as the daemon lists them");
