@@ -31,6 +31,7 @@ const ORDER: &[&str] = &[
     "isotherm-recorder-protocol",
     "isotherm-qemu-api",
     "isotherm-virtual-pmu",
+    "isotherm-chmu",
     "isotherm-neoprof",
     "isotherm-planted",
     "isotherm-trackers",

@@ -1,8 +1,8 @@
 //! A PCI device's registers as the drivers use them. Beyond the mapping reads return all ones, as on the bus.
 
+use isotherm_chmu::Block;
 use isotherm_neoprof::Registers;
 
-use super::chmu::Block;
 use crate::sys::registers::DeviceRegisters;
 
 impl Registers for DeviceRegisters {

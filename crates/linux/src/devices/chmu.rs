@@ -3,43 +3,20 @@
 //! A unit keeps no histogram and counts no traffic, so it serves policies with a fixed threshold. It reports
 //! a unit of memory whose count exceeds that at once (*always on*) or at the end of each epoch.
 
+pub use isotherm_chmu::Block;
+use isotherm_chmu::registers as at;
+use isotherm_chmu::registers::{
+    ALWAYS_ON, ENABLE, EPOCHS, OVERFLOW, RESET_COUNTERS, SMALLEST_UNIT, VERSION, bits, epoch_ns,
+};
 use isotherm_core::{DeviceReport, DeviceRequest};
-use isotherm_neoprof::Registers;
 
 use super::{DeviceError, PAGE, Profiler};
 
-/// Registers of 16 bits beside those of 64, by their offset in bytes.
-pub trait Block: Registers {
-    fn read_half(&mut self, offset: u64) -> u16;
-    fn write_half(&mut self, offset: u64, value: u16);
-}
-
-/// Registers of the block, then of an instance; the block's own come first.
-mod at {
-    pub(super) const CAPABILITY: u64 = 0x00;
-    pub(super) const INSTANCE_LENGTH: u64 = 0x08;
-    pub(super) const FIRST_INSTANCE: u64 = 0x10;
-    pub(super) const CAPABILITIES: u64 = 0x00;
-    pub(super) const UNITS: u64 = 0x08;
-    pub(super) const RANGE_BITMAP: u64 = 0x10;
-    pub(super) const HOT_LIST: u64 = 0x18;
-    pub(super) const CONFIGURATION: u64 = 0x40;
-    pub(super) const UNIT_AND_EPOCH: u64 = 0x48;
-    pub(super) const STATUS: u64 = 0x60;
-    pub(super) const HEAD: u64 = 0x68;
-    pub(super) const TAIL: u64 = 0x6a;
-}
-
-const VERSION: u64 = 1;
-/// Accesses to count, with the capability's bit: reads and writes of memory not confidential, reads, writes.
-const WHAT: [(u64, u64); 3] = [(10, 3), (8, 1), (9, 2)];
-const ENABLE: u64 = 1 << 16;
-const RESET_COUNTERS: u64 = 1 << 17;
-const ALWAYS_ON: u64 = 1 << 49;
-const EPOCHS: u64 = 1 << 48;
-const OVERFLOW: u64 = 1 << 40;
-/// Bytes of the smallest unit, as a power of two.
-const SMALLEST_UNIT: u32 = 8;
+/// Accesses to count, the most first, with the capability's bit.
+const WHAT: [(u64, u64); 3] = [at::COUNTS[2], at::COUNTS[0], at::COUNTS[1]];
+/// The epoch of a unit that cannot report at once, if it has one as long: 100 ms. Policies read more often,
+/// and a list of 1,024 entries, as QEMU's emulation has, tells 40 MiB a second.
+const EPOCH: u64 = 4 | 1 << 4;
 /// Pages that a unit may consist of: 2 MiB.
 const MAX_PAGES: u64 = 512;
 /// Farthest hot list: its bitmap has a bit for each 256 MiB, of at most 2^52 bytes.
@@ -64,10 +41,6 @@ pub struct Chmu<B> {
     unit_shift: u32,
     enabled: bool,
     overflows: u64,
-}
-
-fn bits(word: u64, low: u32, high: u32) -> u64 {
-    word >> low & (u64::MAX >> (63 - (high - low)))
 }
 
 impl<B: Block> Chmu<B> {
@@ -125,7 +98,7 @@ impl<B: Block> Chmu<B> {
         Ok(chmu)
     }
 
-    /// Configures it for all memory, the unit, no downsampling, and always on or else the longest epoch.
+    /// Configures it for all memory, the unit, no downsampling, and always on or else epochs near [`EPOCH`].
     fn configure(
         &mut self,
         capabilities: u64,
@@ -138,9 +111,15 @@ impl<B: Block> Chmu<B> {
         }
         let downsampling = u64::from((bits(units, 32, 47) as u16).trailing_zeros().min(15));
         let mode = u64::from(units & ALWAYS_ON != 0);
-        let (scale, multiplier) = (bits(capabilities, 16, 19), bits(capabilities, 20, 31));
-        let size = 1 << (self.unit_shift - SMALLEST_UNIT);
-        let word = size | downsampling << 32 | mode << 40 | scale << 48 | multiplier << 52;
+        let (longest, shortest) = (bits(capabilities, 16, 31), bits(capabilities, 32, 47));
+        let epoch = if epoch_ns(longest) < epoch_ns(EPOCH) {
+            longest
+        } else if epoch_ns(shortest) > epoch_ns(EPOCH) {
+            shortest
+        } else {
+            EPOCH
+        };
+        let word = u64::from(self.unit_shift) | downsampling << 32 | mode << 40 | epoch << 48;
         self.block.write(self.base + at::UNIT_AND_EPOCH, word);
         let status = self.status()?;
         self.count_bits = bits(status, 32, 39) as u32;

@@ -2,7 +2,8 @@
 //!
 //! - NeoProf has no PCI id of its own. Candidates have the id of Intel's CXL memory design for FPGAs, which
 //!   the paper's prototype is built on, or of the shared-memory device that stands for it in a virtual
-//!   machine; the identity register tells which of their memories is a NeoProf's.
+//!   machine; the identity register tells which of their memories is a NeoProf's. The latter can stand for a
+//!   hotness monitoring unit, too: its memory's first word says so.
 //! - A hotness monitoring unit is in the register locator of a CXL memory device (DVSEC 8 of vendor 0x1e98).
 //!   A kernel's driver for it owns its registers and makes it a PMU with the memory device's name.
 //! - The memory is the CXL regions that the device is a target of; without any, that of the only slow node.
@@ -10,6 +11,7 @@
 use std::fs::{File, OpenOptions};
 use std::path::Path;
 
+use isotherm_chmu::registers::{STAND_IN, STAND_IN_BLOCK};
 use isotherm_neoprof::registers as at;
 
 use super::chmu::Chmu;
@@ -106,6 +108,10 @@ fn neoprof(tree: Tree<'_>, name: &str) -> Result<Option<Box<dyn Profiler>>, Linu
         let registers = bar(tree, name, Located { bar: number, offset: 0 }, Some(at::BYTES))?;
         match NeoProf::open(name, registers) {
             Ok(device) => return Ok(Some(Box::new(device))),
+            Err(DeviceError::Identity { found: STAND_IN, .. }) => {
+                let block = bar(tree, name, Located { bar: number, offset: STAND_IN_BLOCK }, None)?;
+                return Ok(Some(Box::new(Chmu::open(name, block)?)));
+            }
             // Another memory of the card, or another device of that id.
             Err(DeviceError::Identity { .. }) => {}
             Err(error) => return Err(error.into()),

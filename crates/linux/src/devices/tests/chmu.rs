@@ -1,5 +1,7 @@
 use super::*;
-use crate::devices::chmu::{Block, Chmu};
+use isotherm_chmu::Block;
+
+use crate::devices::chmu::Chmu;
 
 /// A hotness monitoring unit of one instance with a ring of eight entries, whose counts take 16 bits.
 struct Unit {
@@ -81,7 +83,7 @@ fn a_hotness_monitoring_unit_is_configured_and_its_ring_read_around_the_end() {
     assert!(!chmu.reports());
     chmu.command(set(200)).expect("it answers");
     assert_eq!(unit.words[&0x50], 3 | 1 << 16 | 200 << 32, "reads and writes, enabled, the threshold");
-    assert_eq!(unit.words[&0x58] & 0xffff_ffff, 1 << 4, "units of 4 KiB");
+    assert_eq!(unit.words[&0x58] & 0xffff_ffff, 12, "units of 4 KiB");
     assert_eq!(unit.words[&0x58] >> 40 & 0xff, 1, "always on");
     assert_eq!(unit.words[&0x88], u64::MAX, "all memory");
     (unit.head, unit.tail) = (6, 6);

@@ -1,6 +1,7 @@
 //! Devices with faults, and how the drivers handle them.
 
 mod chmu;
+mod chmu_model;
 mod found;
 mod merged;
 mod neoprof;
