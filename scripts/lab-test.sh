@@ -14,7 +14,7 @@ case "${1:-}" in
     export LAB_TEST=neoprof
     make --no-print-directory hw-library
     cargo test --workspace --no-run
-    cargo test --workspace --test lab -- --test-threads 1 neoprof::
+    cargo test --workspace --test lab -- --test-threads 1 neoprof:: chmu::
     exit
     ;;
 '') export LAB_TEST=all ;;

@@ -15,7 +15,7 @@ const MAX_FACTOR: u64 = 15;
 /// Epochs from 100 ms to 100 s, as QEMU's emulation has: time scale and how often that.
 const SHORTEST_EPOCH: u64 = 4 | 1 << 4;
 const LONGEST_EPOCH: u64 = 5 | 100 << 4;
-/// What an instance's length of 16 bits can tell.
+/// Greatest length of an instance, whose register has 16 bits.
 const LONGEST_INSTANCE: u64 = 0xffff;
 const WORD: u64 = 8;
 
@@ -168,7 +168,7 @@ impl Model {
         let Some(count) = self.counts.get_mut(unit as usize) else { return };
         *count = (*count + 1).min(greatest);
         let counted = *count;
-        // A reported unit's counter is free again; one that found no room keeps its count for its next access.
+        // A reported unit's counter is free again; one that found no room keeps it for its next access.
         if self.always_on && u64::from(counted) > self.threshold && self.insert(unit, counted) {
             self.counts[unit as usize] = 0;
         }

@@ -35,11 +35,11 @@ pub const TAIL: u64 = 0x6a;
 
 /// The version that this map describes.
 pub const VERSION: u64 = 1;
-/// What to count, of memory that is not confidential.
+/// Counts reads of memory that is not confidential.
 pub const READS: u64 = 1;
-/// See [`READS`].
+/// Counts writes of it.
 pub const WRITES: u64 = 2;
-/// See [`READS`].
+/// Counts both.
 pub const READS_AND_WRITES: u64 = 3;
 /// Bits of [`CAPABILITIES`] for [`READS`], [`WRITES`] and [`READS_AND_WRITES`].
 pub const COUNTS: [(u64, u64); 3] = [(8, READS), (9, WRITES), (10, READS_AND_WRITES)];

@@ -19,27 +19,29 @@ pub struct Measured {
     pub tiers: Vec<Served>,
     pub samples: Samples,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub neoprof: Option<NeoProfUses>,
+    pub device: Option<DeviceUses>,
     pub history: History,
 }
 
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct NeoProfUses {
-    /// Whether it is the simulated hardware, not its model.
-    pub rtl: bool,
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeviceUses {
+    /// As in the machine's file.
+    pub kind: String,
     /// Reads of the memory behind it: one for each miss.
     pub reads: u64,
     /// Writes: one for each store that missed, when its line is written back.
     pub writes: u64,
     pub register_reads: u64,
     pub register_writes: u64,
+    /// Bytes that both carried.
+    pub register_bytes: u64,
     /// Cost of both on the modelled machine in nanoseconds.
     pub register_ns: u64,
     pub resets: u64,
     pub hot_pages: u64,
     /// Hot pages taken again since the reset.
     pub hot_again: u64,
-    /// Accesses of hot pages that found the buffer full since the reset.
+    /// How often a hot page has found the buffer or the list full, NeoProf's since the reset.
     pub hot_refused: u64,
     /// Accesses that were not counted since the reset.
     pub dropped: u64,

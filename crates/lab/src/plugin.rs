@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use crate::LabError;
 use crate::layout::physical_ranges;
-use crate::machine::{Machine, NeoProfModel};
+use crate::machine::{Device, DeviceKind, Machine};
 use crate::run_directory::RunDirectory;
 
 const NAME: &str = "libisotherm_lab_plugin.so";
@@ -16,8 +16,6 @@ const NAME: &str = "libisotherm_lab_plugin.so";
 const VARIABLE: &str = "ISOTHERM_LAB_PLUGIN";
 /// Bytes of the memory that plugin and guest share.
 pub(crate) const SHARED_BYTES: u64 = 16 << 20;
-/// Bytes of the profiling device's registers.
-pub(crate) const REGISTER_BYTES: u64 = 4096;
 /// File of the profiling device's simulated hardware, and the variable with its path.
 const HARDWARE: (&str, &str) = ("libisotherm_neoprof_rtl.so", "ISOTHERM_NEOPROF_RTL");
 
@@ -33,7 +31,7 @@ pub fn find(executable: &Path) -> Result<PathBuf, LabError> {
 
 /// Finds a NeoProf's simulated hardware, if it has any, by `$ISOTHERM_NEOPROF_RTL` or beside the plugin.
 pub(crate) fn hardware(plugin: &Path, machine: &Machine) -> Result<Option<PathBuf>, LabError> {
-    let wanted = machine.neoprof.is_some_and(|device| device.model == NeoProfModel::Rtl);
+    let wanted = machine.device.is_some_and(|device| device.kind == DeviceKind::NeoProfRtl);
     let folder = plugin.parent().unwrap_or(Path::new(".")).to_owned();
     let (name, variable) = HARDWARE;
     let found =
@@ -50,8 +48,17 @@ fn look(folder: &Path, places: [&str; 4], name: &str, variable: &str) -> Option<
     places.iter().find_map(|path| path.canonicalize().ok())
 }
 
+/// Returns the bytes of the memory that holds the device's registers, a power of two.
+pub(crate) fn register_bytes(device: Device) -> u64 {
+    match device.kind {
+        DeviceKind::NeoProf | DeviceKind::NeoProfRtl => 4 << 10,
+        // A page that names it, then the longest instance.
+        DeviceKind::Chmu | DeviceKind::ChmuEpochs => 128 << 10,
+    }
+}
+
 pub(crate) fn make_shared(run: &RunDirectory, machine: &Machine) -> Result<(), LabError> {
-    let registers = machine.neoprof.map(|_| (run.registers(), REGISTER_BYTES));
+    let registers = machine.device.map(|device| (run.registers(), register_bytes(device)));
     for (path, bytes) in [Some((run.shared_memory(), SHARED_BYTES)), registers].into_iter().flatten() {
         let made = File::create(&path).and_then(|file| file.set_len(bytes));
         made.map_err(LabError::io(&path, "make"))?;
@@ -67,14 +74,17 @@ pub(crate) fn option(
     let mut words = escaped(plugin);
     let mut files =
         vec![("bar", run.shared_memory()), ("result", run.measured()), ("machine", run.profile())];
-    files.extend(machine.neoprof.map(|_| ("neoprof", run.registers())));
-    files.extend(hardware.map(|path| ("neoprof-rtl", path.to_owned())));
+    files.extend(machine.device.map(|_| ("device", run.registers())));
+    files.extend(hardware.map(|path| ("device-rtl", path.to_owned())));
     for (name, path) in files {
         words.push(format!(",{name}="));
         words.push(escaped(&path));
     }
-    if let Some(fault) = machine.neoprof.and_then(|device| device.fault) {
-        words.push(format!(",neoprof-fault={}", fault.name()));
+    if let Some(Device { kind, fault }) = machine.device {
+        words.push(format!(",device-kind={}", kind.name()));
+        if let Some(fault) = fault {
+            words.push(format!(",device-fault={}", fault.name()));
+        }
     }
     for (tier, ranges) in physical_ranges(machine).iter().enumerate() {
         words.push(format!(",tier{tier}={}", joined(ranges)));
@@ -96,7 +106,7 @@ fn joined(ranges: &[Range<u64>]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::machine::{NeoProf, NeoProfFault};
+    use crate::machine::DeviceFault;
 
     #[test]
     fn the_plugin_is_told_files_and_ranges() -> Result<(), Box<dyn std::error::Error>> {
@@ -124,13 +134,13 @@ mod tests {
         let text = |machine: &Machine| {
             option((&plugin, found.as_deref()), machine, &run).to_string_lossy().into_owned()
         };
-        assert!(text(&machine).contains("run/registers,neoprof-rtl=/") && !text(&machine).contains("fault"));
-        if let Some(device) = &mut machine.neoprof {
-            *device = NeoProf { model: NeoProfModel::Fast, fault: Some(NeoProfFault::Stuck) };
+        assert!(text(&machine).contains("run/registers,device-rtl=/") && !text(&machine).contains("fault"));
+        if let Some(device) = &mut machine.device {
+            *device = Device { kind: DeviceKind::NeoProf, fault: Some(DeviceFault::Stuck) };
         }
-        assert!(
-            text(&machine).contains(",neoprof-fault=stuck,tier0=") && hardware(&plugin, &machine)?.is_none()
-        );
+        let text = text(&machine);
+        assert!(text.contains(",device-kind=neoprof,device-fault=stuck,tier0="), "{text}");
+        assert!(hardware(&plugin, &machine)?.is_none());
         Ok(())
     }
 

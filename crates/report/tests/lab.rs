@@ -4,7 +4,7 @@ mod support;
 
 use isotherm_core::manifest::Manifest;
 use isotherm_lab::counts::{Counts, Damon, Moves, Residence, Zswap};
-use isotherm_lab::measured::{History, Measured, NeoProfUses, Samples, Served};
+use isotherm_lab::measured::{DeviceUses, History, Measured, Samples, Served};
 use isotherm_lab::result::LabResult;
 use isotherm_report::{Advice, compared, lab_json, lab_table};
 use serde_json::Value;
@@ -30,7 +30,7 @@ fn run(tiering: &str, kernel_tiering: bool, modelled_ns: u64) -> LabResult {
             modelled_ns,
             tiers: vec![tier, tier],
             samples: Samples { taken: 1, ..Samples::default() },
-            neoprof: (!kernel_tiering).then(NeoProfUses::default),
+            device: (!kernel_tiering).then(DeviceUses::default),
             history: History { interval_ns: 1, points: vec![(1, vec![0, 0])] },
             ..Measured::default()
         }),

@@ -6,7 +6,7 @@
 //! `docs/reference/virtual-pmu.md` lists its arguments. It counts nothing until the guest asks.
 //!
 //! The parts, bottom up: `ranges` and `options`; `sampler`, `history`, `accounts` and `report` (counts);
-//! `neoprof` (the profiling device); `model` (the effects of an access); `api`, `shared_memory` and `guest`
+//! `device` (the profiling device); `model` (the effects of an access); `api`, `shared_memory` and `guest`
 //! (QEMU's and the guest's state); `plugin` and `vcpu` (the plugin's state); `callbacks` (the functions that
 //! QEMU calls).
 //!
@@ -19,10 +19,10 @@
 mod accounts;
 mod api;
 mod callbacks;
+mod device;
 mod guest;
 mod history;
 mod model;
-mod neoprof;
 mod options;
 mod plugin;
 mod ranges;
@@ -34,8 +34,8 @@ mod vcpu;
 use std::ffi::{CStr, c_char, c_int};
 
 use api::{Api, Info, VERSION};
+use device::Profiler;
 use model::Model;
-use neoprof::NeoProf;
 use options::Options;
 use plugin::Plugin;
 
@@ -77,21 +77,22 @@ fn install(id: u64, info: &Info, options: &[String]) -> Result<(), String> {
     let api = Api::load().map_err(|symbol| {
         format!("this QEMU has no {}; expected QEMU 10.0 with plugins", symbol.to_string_lossy())
     })?;
-    let neoprof = profiling_device(&options)?;
+    let profiler = profiling_device(&options)?;
     let mut model = Model::new(options, memory, vcpus).map_err(|error| error.to_string())?;
-    model.neoprof = neoprof;
+    model.profiler = profiler;
     let plugin = Plugin::install(api, model, memory).ok_or("loaded twice; expected one -plugin option")?;
     callbacks::register(plugin, id);
     Ok(())
 }
 
-fn profiling_device(options: &Options) -> Result<Option<NeoProf>, String> {
-    let (Some(asked), Some(profile)) = (&options.neoprof, &options.profile.device) else { return Ok(None) };
-    let wrong = |error: &dyn std::fmt::Display| format!("neoprof={}: {error}", asked.registers.display());
+fn profiling_device(options: &Options) -> Result<Option<Profiler>, String> {
+    let (Some(asked), Some(profile)) = (&options.device, &options.profile.device) else { return Ok(None) };
+    let wrong = |error: &dyn std::fmt::Display| format!("device={}: {error}", asked.registers.display());
     let registers = shared_memory::map(&asked.registers).map_err(|error| wrong(&error))?;
     let last = options.profile.tiers.len() - 1;
     let ranges = options.ranges.of(last as u8).cloned().collect();
-    let device = NeoProf::new(profile, asked.library.as_deref(), (registers, ranges), asked.fault);
+    let device =
+        Profiler::new(asked.kind, profile, asked.library.as_deref(), (registers, ranges), asked.fault);
     device.map(Some).map_err(|error| wrong(&error))
 }
 

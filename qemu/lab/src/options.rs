@@ -8,7 +8,7 @@ use isotherm_machine::{CostModel, Profile, ProfileError};
 
 use crate::ranges::Ranges;
 
-/// Fault of a profiling device, to test its driver; see `NeoProfFault` of the lab.
+/// Fault of a profiling device, to test its driver; see `DeviceFault` of the lab.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fault {
     Version,
@@ -21,11 +21,34 @@ impl Fault {
         [("version", Self::Version), ("vanishes", Self::Vanishes), ("stuck", Self::Stuck)];
 }
 
-/// NeoProf in front of the last tier; its sizes are in the machine profile.
+/// Kind of a profiling device; see `DeviceKind` of the lab.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum DeviceKind {
+    NeoProf,
+    NeoProfRtl,
+    Chmu,
+    ChmuEpochs,
+}
+
+impl DeviceKind {
+    const ALL: [Self; 4] = [Self::NeoProf, Self::NeoProfRtl, Self::Chmu, Self::ChmuEpochs];
+
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::NeoProf => "neoprof",
+            Self::NeoProfRtl => "neoprof-rtl",
+            Self::Chmu => "chmu",
+            Self::ChmuEpochs => "chmu-epochs",
+        }
+    }
+}
+
+/// Profiling device in front of the last tier; its sizes are in the machine profile.
 #[derive(Debug)]
-pub(crate) struct NeoProfOptions {
+pub(crate) struct DeviceOptions {
     pub(crate) registers: PathBuf,
-    /// Simulated hardware; its model where this is `None`.
+    pub(crate) kind: DeviceKind,
+    /// NeoProf's simulated hardware, for that kind.
     pub(crate) library: Option<PathBuf>,
     pub(crate) fault: Option<Fault>,
 }
@@ -38,13 +61,13 @@ pub(crate) struct Options {
     /// Last-level cache of the profile, rounded to a power of two of sets.
     pub(crate) geometry: Geometry,
     pub(crate) ranges: Ranges,
-    pub(crate) neoprof: Option<NeoProfOptions>,
+    pub(crate) device: Option<DeviceOptions>,
 }
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum OptionError {
     #[error(
-        "unknown argument '{0}'; expected bar=, result=, machine=, tierN=, llc=, ways=, neoprof=, neoprof-rtl= or neoprof-fault="
+        "unknown argument '{0}'; expected bar=, result=, machine=, tierN=, llc=, ways=, device=, device-kind=, device-rtl= or device-fault="
     )]
     Unknown(String),
     #[error("argument {0} is missing; expected {1}")]
@@ -63,8 +86,10 @@ pub(crate) enum OptionError {
     ManyTiers(usize),
     #[error("a last-level cache of {size} bytes with {ways} ways; expected at least one set, at most 2^31")]
     Cache { size: u64, ways: u32 },
-    #[error("neoprof=: the machine has no [device]")]
+    #[error("device=: the machine has no [device]")]
     NoDevice,
+    #[error("device-kind=neoprof-rtl: device-rtl= is missing; expected the shared object of the hardware")]
+    NoHardware,
 }
 
 impl Options {
@@ -73,6 +98,7 @@ impl Options {
         let (mut bar, mut result, mut machine) = (None, None, None);
         let (mut numbers, mut tiers) = (Vec::new(), Vec::new());
         let (mut registers, mut library, mut fault) = (None, None, None);
+        let mut kind = DeviceKind::NeoProf;
         for argument in arguments {
             let unknown = || OptionError::Unknown(argument.clone());
             let (name, value) = argument.split_once('=').ok_or_else(unknown)?;
@@ -80,9 +106,13 @@ impl Options {
                 "bar" => bar = Some(value),
                 "result" => result = Some(value),
                 "machine" => machine = Some(value),
-                "neoprof" => registers = Some(PathBuf::from(value)),
-                "neoprof-rtl" => library = Some(PathBuf::from(value)),
-                "neoprof-fault" => {
+                "device" => registers = Some(PathBuf::from(value)),
+                "device-rtl" => library = Some(PathBuf::from(value)),
+                "device-kind" => {
+                    let known = DeviceKind::ALL.iter().find(|kind| kind.name() == value);
+                    kind = *known.ok_or_else(unknown)?;
+                }
+                "device-fault" => {
                     let known = Fault::ALL.iter().find(|(name, _)| *name == value);
                     fault = Some(known.ok_or_else(unknown)?.1);
                 }
@@ -95,8 +125,11 @@ impl Options {
             }
         }
         let profile = read_profile(machine, &numbers)?;
-        let neoprof = registers.map(|registers| NeoProfOptions { registers, library, fault });
-        if neoprof.is_some() && profile.device.is_none() {
+        if kind == DeviceKind::NeoProfRtl && library.is_none() {
+            return Err(OptionError::NoHardware);
+        }
+        let device = registers.map(|registers| DeviceOptions { registers, kind, library, fault });
+        if device.is_some() && profile.device.is_none() {
             return Err(OptionError::NoDevice);
         }
         let (size, ways) = (profile.llc_size, profile.llc_ways);
@@ -106,7 +139,7 @@ impl Options {
             geometry: Geometry::new(size, ways).ok_or(OptionError::Cache { size: size.0, ways })?,
             ranges: read_ranges(&tiers, profile.tiers.len())?,
             profile,
-            neoprof,
+            device,
         })
     }
 }
@@ -181,12 +214,16 @@ mod tests {
         let path = folder.path().join("plain.toml");
         std::fs::write(&path, without).expect("writable");
         let plain = format!("machine={}", path.display());
-        let rest = ["bar=/b", "result=/r", "tier0=0-0x1000", "tier1=0x1000-0x2000", "neoprof=/n"];
+        let rest = ["bar=/b", "result=/r", "tier0=0-0x1000", "tier1=0x1000-0x2000", "device=/n"];
         let of = |machine: &str, more: &str| read(&[&[machine], &rest[..], &[more]].concat());
-        let neoprof = of(&machine(), "neoprof-fault=stuck").expect("valid").neoprof.expect("asked for");
-        assert_eq!((neoprof.library, neoprof.fault), (None, Some(Fault::Stuck)));
-        let error = of(&plain, "neoprof-rtl=/l").expect_err("no sizes");
-        assert_eq!(error, "neoprof=: the machine has no [device]");
+        let device = of(&machine(), "device-fault=stuck").expect("valid").device.expect("asked for");
+        assert_eq!((device.kind, device.fault), (DeviceKind::NeoProf, Some(Fault::Stuck)));
+        let device = of(&machine(), "device-kind=chmu-epochs").expect("valid").device.expect("asked for");
+        assert_eq!((device.kind, device.fault), (DeviceKind::ChmuEpochs, None));
+        let error = of(&machine(), "device-kind=neoprof-rtl").expect_err("no hardware");
+        assert!(error.starts_with("device-kind=neoprof-rtl: device-rtl= is missing"), "{error}");
+        let error = of(&plain, "device-rtl=/l").expect_err("no sizes");
+        assert_eq!(error, "device=: the machine has no [device]");
     }
 
     #[test]
@@ -195,7 +232,8 @@ mod tests {
         for (arguments, expected) in [
             (&["bar"][..], "unknown argument 'bar'"),
             (&["speed=1"], "unknown argument 'speed=1'"),
-            (&["neoprof-fault=tired"], "unknown argument 'neoprof-fault=tired'"),
+            (&["device-fault=tired"], "unknown argument 'device-fault=tired'"),
+            (&["device-kind=cpmu"], "unknown argument 'device-kind=cpmu'"),
             (&["bar=/b"], "machine= is missing"),
             (&["machine=/no/such"], "machine=/no/such: No such file"),
             (&[&machine, "llc=2 parsecs"], "llc.size"),

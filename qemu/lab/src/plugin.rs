@@ -41,7 +41,7 @@ impl Plugin {
         let scoreboard = unsafe { (api.new_scoreboard)(size_of::<u64>()) };
         let plugin = Self {
             api,
-            has_registers: model.neoprof.is_some(),
+            has_registers: model.profiler.is_some(),
             model: Mutex::new(model),
             memory,
             answered: AtomicU64::new(0),

@@ -7,8 +7,8 @@ use isotherm_virtual_pmu::Snapshot;
 use serde::Serialize;
 
 use crate::accounts::{Account, Accounts};
+use crate::device::Uses;
 use crate::history::History;
-use crate::neoprof::Uses;
 use crate::options::Options;
 
 const MAX_PHASES: usize = 256;
@@ -64,7 +64,7 @@ pub(crate) struct Phase {
     hit_ratio: f64,
     tiers: Vec<TierCounters>,
     pub(crate) samples: Samples,
-    pub(crate) neoprof: Option<Uses>,
+    pub(crate) device: Option<Uses>,
     processes: Vec<Account>,
     history: History,
 }

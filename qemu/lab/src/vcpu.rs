@@ -116,7 +116,7 @@ impl Vcpu {
         let (first, last) = (address >> LINE_SHIFT, (address + kind.reach) >> LINE_SHIFT);
         let before = std::mem::replace(&mut self.line, last);
         let Some(running) = self.running else {
-            if plugin.has_registers && self.uses_register(plugin, access, address, kind.store) {
+            if plugin.has_registers && self.uses_register(plugin, access, address, kind) {
                 // The next access to it is another use.
                 self.line = NONE;
             }
@@ -132,7 +132,7 @@ impl Vcpu {
     }
 
     /// Returns whether code that is not followed has used a register of the profiling device; notes the use.
-    fn uses_register(&mut self, plugin: &Plugin, access: u32, address: u64, store: bool) -> bool {
+    fn uses_register(&mut self, plugin: &Plugin, access: u32, address: u64, kind: access::Kind) -> bool {
         let page = address >> 12;
         let plain = &mut self.plain[page as usize % PLAIN];
         if *plain == page {
@@ -142,7 +142,7 @@ impl Vcpu {
             return false;
         };
         let mut model = plugin.lock();
-        let used = model.use_register(physical, store, || guest.first_word(&plugin.api, address));
+        let used = model.use_register(physical, kind, || guest.first_word(&plugin.api, address));
         if !used {
             *plain = page;
         }

@@ -1,6 +1,7 @@
 //! Tests of `isotherm lab`. Those that boot a guest need `LAB_TEST=quick` or `all`, which
 //! `scripts/lab-test.sh` sets, and print `skipped: why` if the lab is not set up (`make lab-setup`).
 
+mod chmu;
 mod daemon;
 mod damon;
 mod determinism;

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use isotherm_lab::measured::{Measured, NeoProfUses};
+use isotherm_lab::measured::{DeviceUses, Measured};
 use serde_json::Value;
 
 use crate::support::{BINARY, Lab, RunStats, root, target};
@@ -12,9 +12,9 @@ use crate::tiering::{
 };
 
 /// NeoMem with the paper's times and sizes for a footprint of 15 GB; these programs have 256 MiB.
-const POLICY: [&str; 6] = ["--policy", "neomem", "--scale", "60", "--start", "slow"];
+pub(crate) const POLICY: [&str; 6] = ["--policy", "neomem", "--scale", "60", "--start", "slow"];
 /// About as many misses as the planted program has.
-const BTREE: [&str; 11] = [
+pub(crate) const BTREE: [&str; 11] = [
     "btree",
     "--size",
     "256M",
@@ -45,10 +45,10 @@ fn has_hardware() -> bool {
     found
 }
 
-fn measured(run: &Value) -> (Measured, NeoProfUses) {
+pub(crate) fn measured(run: &Value) -> (Measured, DeviceUses) {
     let measured: Measured =
         serde_json::from_value(run["measured"].clone()).expect("what the plugin counted");
-    let device = measured.neoprof.expect("the machine has a NeoProf");
+    let device = measured.device.clone().expect("the machine has a device");
     eprintln!("{device:?}");
     (measured, device)
 }
@@ -61,23 +61,27 @@ fn gauge(engine: &Value, name: &str) -> f64 {
     values.next_back().unwrap_or_else(|| panic!("{name} is no number of the policy"))
 }
 
-/// Checks that hot pages reached the fast node before the move and after it, and that device, engine and
-/// kernel agree.
-fn check(outcome: &Outcome, expected: f64) {
+/// Checks that hot pages reached the fast node before the move and after it.
+pub(crate) fn check_ratios(outcome: &Outcome, expected: f64) {
     assert!(outcome.filling < NEAR, "memory starts on the slow node: {:.3}", outcome.filling);
     for (ratio, when) in [(outcome.after, "before the move"), (outcome.moved, "after it")] {
         assert!((ratio - expected).abs() < NEAR, "{ratio:.3} {when}, expected {expected:.3}");
     }
-    check_device(&outcome.run, true);
+}
+
+/// Checks that, and that device, engine and kernel agree.
+fn check(outcome: &Outcome, expected: f64) {
+    check_ratios(outcome, expected);
+    check_device(&outcome.run, "neoprof-rtl");
 }
 
 /// Checks that device, engine and kernel agree.
-fn check_device(run: &Value, rtl: bool) {
+fn check_device(run: &Value, kind: &str) {
     let (measured, device) = measured(run);
     let slow = measured.tiers[1].misses();
     assert_eq!(
-        (device.rtl, device.reads, device.dropped),
-        (rtl, slow, 0),
+        (device.kind.as_str(), device.reads, device.dropped),
+        (kind, slow, 0),
         "each slow miss passes the device"
     );
     let (engine, kernel) = moves(run);
@@ -89,13 +93,13 @@ fn check_device(run: &Value, rtl: bool) {
 }
 
 /// Returns the engine's warnings except refused moves while a cpuset holds the program on the slow node.
-fn warnings(run: &Value) -> String {
+pub(crate) fn warnings(run: &Value) -> String {
     run["engine"]["warnings"].to_string()
 }
 
 /// Returns the fast node's share of the B-tree's misses if it holds all hot leaves, the nodes above any leaf
 /// (each of which misses more often than a hot leaf), and as many other leaves as fit.
-fn closed_form_of_btree() -> f64 {
+pub(crate) fn closed_form_of_btree() -> f64 {
     // Counts how often a look-up of any key of a node touches each of its lines.
     let mut touched = [0.0; PAGE_LINES as usize];
     for key in 0..KEYS {
@@ -151,15 +155,15 @@ fn a_b_tree_does_with_the_hardware_in_the_loop() {
 }
 
 /// A lab machine with instructions as its clock, so that nothing depends on the host's load.
-struct Counted {
-    file: String,
+pub(crate) struct Counted {
+    pub(crate) file: String,
     /// Folder of the machine's file.
     _folder: tempfile::TempDir,
 }
 
 impl Counted {
     /// Replaces words of the machine's file.
-    fn new(name: &str, changes: &[(&str, &str)]) -> Self {
+    pub(crate) fn new(name: &str, changes: &[(&str, &str)]) -> Self {
         let file = root().join(format!("lab/machines/{name}.toml"));
         let text = std::fs::read_to_string(file).expect("the machine");
         let replaced = |text: String, (from, to): &(&str, &str)| {
@@ -178,11 +182,11 @@ impl Counted {
 #[test]
 fn a_small_program_s_hot_pages_are_found() {
     let Some(lab) = Lab::find() else { return };
-    let rtl = has_hardware();
-    let machine = Counted::new(if rtl { "neoprof-rtl" } else { "neoprof" }, &[]);
+    let kind = if has_hardware() { "neoprof-rtl" } else { "neoprof" };
+    let machine = Counted::new(kind, &[]);
     let (guest, run) = small(&lab, &machine.file, &["--set", "neomem.clear_interval=20ms"]);
     assert_eq!(guest.code, Some(0), "{}", guest.err);
-    check_device(&run, rtl);
+    check_device(&run, kind);
 }
 
 #[test]
@@ -208,7 +212,7 @@ fn without_migration_the_daemon_costs_next_to_nothing() {
 }
 
 /// Runs a small program.
-fn small(lab: &Lab, machine: &str, settings: &[&str]) -> (RunStats, Value) {
+pub(crate) fn small(lab: &Lab, machine: &str, settings: &[&str]) -> (RunStats, Value) {
     let options = ["--machine", machine, "--fast", "16M", "--json"];
     let program = ["planted", "--size", "16M", "--hot", "12.5%", "--operations", "2000000"];
     let target = target();
@@ -227,17 +231,17 @@ fn with_fault(lab: &Lab, changes: &[(&str, &str)], settings: &[&str]) -> (RunSta
 #[test]
 fn a_device_that_goes_wrong_is_told_in_one_line_and_the_program_goes_on() {
     let Some(lab) = Lab::find_for("neoprof") else { return };
-    let fault = |name: &str| format!("model = \"fast\"\nfault = \"{name}\"");
+    let fault = |name: &str| format!("kind = \"neoprof\"\nfault = \"{name}\"");
     for (name, expected) in [
         ("vanishes", "it has vanished (its registers read all ones)"),
         ("stuck", "its hot page stands still at 0x3"),
     ] {
-        let (guest, run) = with_fault(&lab, &[("model = \"fast\"", &fault(name))], &[]);
+        let (guest, run) = with_fault(&lab, &[("kind = \"neoprof\"", &fault(name))], &[]);
         assert_eq!(guest.code, Some(0), "{}", guest.err);
         assert!(warnings(&run).contains(expected), "{name}: {}", warnings(&run));
     }
     // An unknown version of the device ends the run before the program begins.
-    let (guest, run) = with_fault(&lab, &[("model = \"fast\"", &fault("version"))], &[]);
+    let (guest, run) = with_fault(&lab, &[("kind = \"neoprof\"", &fault("version"))], &[]);
     assert!(guest.err.contains("version 3 of its registers; this driver speaks 1"), "{}", guest.err);
     assert_eq!((guest.code, run["engine"].is_null()), (Some(2), true));
 }
@@ -249,7 +253,7 @@ fn a_hot_page_buffer_that_overflows_is_counted_and_loses_no_page_for_good() {
     let settings = ["--set", "neomem.threshold=2", "--set", "neomem.clear_interval=50ms"];
     let (guest, run) = with_fault(&lab, &[small], &settings);
     assert_eq!(guest.code, Some(0), "{}", guest.err);
-    let refused = run["measured"]["neoprof"]["hot_refused"].as_u64().expect("a number");
+    let refused = run["measured"]["device"]["hot_refused"].as_u64().expect("a number");
     let promoted = run["engine"]["traffic"]["promotions"].as_u64().expect("a number");
     assert!(refused > 0 && promoted > 100 && !warnings(&run).contains("device: "), "{run}");
 }

@@ -5,7 +5,7 @@ use isotherm_core::names::advice;
 use isotherm_machine::Profile;
 use toml::{Table, Value};
 
-use super::{Compressor, HugePages, Machine, NeoProf, NeoProfFault, NeoProfModel, Node, NodeKind, Zswap};
+use super::{Compressor, Device, DeviceFault, DeviceKind, HugePages, Machine, Node, NodeKind, Zswap};
 use crate::LabError;
 use crate::error::shortened;
 
@@ -15,7 +15,7 @@ const NODES: usize = 4;
 pub(super) fn read(text: &str, file: &str) -> Result<Machine, LabError> {
     let table = text.parse::<Table>().map_err(|error| syntax(text, file, &error))?;
     let reader = Reader(file);
-    reader.no_others(&table, "", &["title", "profile", "changes", "guest", "node", "neoprof", "zswap"])?;
+    reader.no_others(&table, "", &["title", "profile", "changes", "guest", "node", "device", "zswap"])?;
     let name = reader.text(&table, "profile", "the name of a machine profile (`isotherm machines`)")?;
     let mut profile = Profile::builtin(name).map_err(|error| reader.profile(error))?;
     // A simulation of a run's machine file has none either.
@@ -31,7 +31,7 @@ pub(super) fn read(text: &str, file: &str) -> Result<Machine, LabError> {
         huge_pages: reader.choice(guest, "guest.huge_pages", HugePages::ALL)?,
         deterministic: reader.field(guest, "guest.deterministic", "true or false", Value::as_bool)?,
         nodes: reader.nodes(&table)?,
-        neoprof: reader.neoprof(&table)?,
+        device: reader.device(&table)?,
         zswap: reader.zswap(&table)?,
         profile,
     };
@@ -115,16 +115,15 @@ impl Reader<'_> {
         })
     }
 
-    fn neoprof(&self, table: &Table) -> Result<Option<NeoProf>, LabError> {
-        if !table.contains_key("neoprof") {
+    fn device(&self, table: &Table) -> Result<Option<Device>, LabError> {
+        if !table.contains_key("device") {
             return Ok(None);
         }
-        let table = self.table(table, "neoprof")?;
-        self.no_others(table, "neoprof.", &["model", "fault"])?;
-        let fault =
-            table.contains_key("fault").then(|| self.choice(table, "neoprof.fault", NeoProfFault::ALL));
+        let table = self.table(table, "device")?;
+        self.no_others(table, "device.", &["kind", "fault"])?;
+        let fault = table.contains_key("fault").then(|| self.choice(table, "device.fault", DeviceFault::ALL));
         let fault = fault.transpose()?;
-        Ok(Some(NeoProf { model: self.choice(table, "neoprof.model", NeoProfModel::ALL)?, fault }))
+        Ok(Some(Device { kind: self.choice(table, "device.kind", DeviceKind::ALL)?, fault }))
     }
 
     fn check(&self, machine: &Machine) -> Result<(), LabError> {
@@ -146,13 +145,13 @@ impl Reader<'_> {
         if devices > 0 && last.kind != NodeKind::Cxl {
             return fail("node", "a plain node after the CXL device".into(), "the CXL device last");
         }
-        if machine.neoprof.is_some() && nodes != 2 {
+        if machine.device.is_some() && nodes != 2 {
             let expected = "two nodes, with the device in front of the slow one";
-            return fail("neoprof", format!("{nodes} nodes"), expected);
+            return fail("device", format!("{nodes} nodes"), expected);
         }
-        if machine.neoprof.is_some() && machine.profile.device.is_none() {
+        if machine.device.is_some() && machine.profile.device.is_none() {
             let found = format!("the profile {} has no [device]", machine.profile.name);
-            return fail("neoprof", found, "a profile with the device's sizes, such as neomem");
+            return fail("device", found, "a profile with the device's sizes, such as neomem");
         }
         if nodes != tiers {
             let found = format!("{nodes} nodes for the profile's {tiers} tiers");

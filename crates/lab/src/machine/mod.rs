@@ -13,6 +13,7 @@ mod tests;
 
 /// Machines that come with Isotherm, in alphabetical order.
 const BUILTIN: &[(&str, &str)] = &[
+    ("chmu", include_str!("../../../../lab/machines/chmu.toml")),
     ("cxl", include_str!("../../../../lab/machines/cxl.toml")),
     ("deterministic", include_str!("../../../../lab/machines/deterministic.toml")),
     ("neoprof", include_str!("../../../../lab/machines/neoprof.toml")),
@@ -65,23 +66,28 @@ named! {
 }
 
 named! {
-    /// Implementation of a NeoProf.
-    NeoProfModel {
-        /// Model in Rust, which answers bit for bit as the hardware does.
-        Fast = "fast",
-        /// Hardware description, simulated cycle by cycle.
-        Rtl = "rtl",
+    /// Kind of a profiling device. QEMU's plugin uses the same names.
+    DeviceKind {
+        /// NeoProf: a model in Rust, which answers bit for bit as the hardware does.
+        NeoProf = "neoprof",
+        /// NeoProf: its hardware description, simulated cycle by cycle.
+        NeoProfRtl = "neoprof-rtl",
+        /// CXL's hotness monitoring unit, which can report at once.
+        Chmu = "chmu",
+        /// A hotness monitoring unit that reports at the end of epochs only.
+        ChmuEpochs = "chmu-epochs",
     }
 }
 
 named! {
-    /// Fault of a NeoProf, to test its driver. QEMU's plugin uses the same names.
-    NeoProfFault {
+    /// Fault of a profiling device, to test its driver. QEMU's plugin uses the same names.
+    DeviceFault {
         /// It states a version that does not exist.
         Version = "version",
         /// After 500 uses of its registers all of them read all ones.
         Vanishes = "vanishes",
-        /// After 500 uses of its registers it reports the same hot page again and again.
+        /// After 500 uses of its registers NeoProf reports the same hot page again and again, and a hotness
+        /// monitoring unit never ends an operation.
         Stuck = "stuck",
     }
 }
@@ -103,12 +109,12 @@ pub struct Zswap {
     pub swap: Bytes,
 }
 
-/// NeoProf in front of the slow node. Its sizes and its clock are the profile's.
+/// Profiling device in front of the slow node. Its sizes and its clock are the profile's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct NeoProf {
-    pub model: NeoProfModel,
+pub struct Device {
+    pub kind: DeviceKind,
     /// Fault to simulate, if any.
-    pub fault: Option<NeoProfFault>,
+    pub fault: Option<DeviceFault>,
 }
 
 /// Node: one tier of memory.
@@ -132,7 +138,7 @@ pub struct Machine {
     /// Nodes, fastest first; the first has the processors.
     pub nodes: Vec<Node>,
     /// Profiling device, if any.
-    pub neoprof: Option<NeoProf>,
+    pub device: Option<Device>,
     /// Compressed memory, if any.
     pub zswap: Option<Zswap>,
 }

@@ -176,8 +176,8 @@ fn counting(line: &mut Line, guest: &Guest<'_>, path: &Path) {
         line.pair("-device", format!("ivshmem-plain,memdev={id},master=on,bus=pcie.0"));
     };
     share("counters", plugin::SHARED_BYTES, &guest.run.shared_memory());
-    if guest.machine.neoprof.is_some() {
-        share("neoprof", plugin::REGISTER_BYTES, &guest.run.registers());
+    if let Some(device) = guest.machine.device {
+        share("device", plugin::register_bytes(device), &guest.run.registers());
     }
     line.pair("-plugin", plugin::option((path, guest.hardware), guest.machine, guest.run));
 }

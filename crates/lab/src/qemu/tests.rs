@@ -54,8 +54,8 @@ fn a_profiling_device_is_a_memory_of_its_own_behind_the_virtual_pmus()
 -> Result<(), Box<dyn std::error::Error>> {
     let line = line(&Machine::builtin("neoprof")?, false)?;
     let place = |text: &str| line.iter().position(|word| word.contains(text));
-    assert!(has(&line, "-object", "id=neoprof,share=on,size=4096,mem-path="));
-    assert!(place("memdev=counters") < place("memdev=neoprof") && has(&line, "-plugin", ",neoprof="));
+    assert!(has(&line, "-object", "id=device,share=on,size=4096,mem-path="));
+    assert!(place("memdev=counters") < place("memdev=device") && has(&line, "-plugin", ",device="));
     Ok(())
 }
 

@@ -36,6 +36,8 @@ pub struct Chmu<B> {
     threshold: u32,
     entries: u16,
     hot_list: u64,
+    /// The next entry to read, as its register has it: only the host moves it.
+    head: u64,
     count_bits: u32,
     /// Bytes of a unit, as a power of two.
     unit_shift: u32,
@@ -89,6 +91,7 @@ impl<B: Block> Chmu<B> {
             threshold: u32::MAX,
             entries,
             hot_list,
+            head: 0,
             count_bits: 0,
             unit_shift,
             enabled: false,
@@ -106,6 +109,7 @@ impl<B: Block> Chmu<B> {
         bitmap: std::ops::Range<u64>,
     ) -> Result<(), DeviceError> {
         self.stop()?;
+        self.head = self.place(at::HEAD, "the start of the hot list")?;
         for offset in bitmap.step_by(WORD as usize) {
             self.block.write(self.base + offset, u64::MAX);
         }
@@ -161,6 +165,12 @@ impl<B: Block> Chmu<B> {
         self.control(ENABLE)
     }
 
+    /// Tells the unit that the entries before this one have been read.
+    fn release(&mut self, head: u64) {
+        self.head = head;
+        self.block.write_half(self.base + at::HEAD, head as u16);
+    }
+
     /// Reads a position of the ring from a register.
     fn place(&mut self, register: u64, what: &'static str) -> Result<u64, DeviceError> {
         let (found, most) =
@@ -193,14 +203,18 @@ impl<B: Block + Send> Profiler for Chmu<B> {
         if request.clear {
             self.control(RESET_COUNTERS | if self.enabled { ENABLE } else { 0 })?;
             let tail = self.place(at::TAIL, "the end of the hot list")?;
-            self.block.write_half(self.base + at::HEAD, tail as u16);
+            self.release(tail);
         }
         Ok(())
     }
 
     fn read(&mut self, _report: bool, pages: &mut Vec<u64>) -> Result<Option<DeviceReport>, DeviceError> {
-        let mut head = self.place(at::HEAD, "the start of the hot list")?;
+        let mut head = self.head;
         let tail = self.place(at::TAIL, "the end of the hot list")?;
+        // An empty list has not overflowed since it was last read.
+        if head == tail {
+            return Ok(None);
+        }
         let unit_pages = (1u64 << self.unit_shift) / PAGE;
         while head != tail {
             let entry = self.block.read(self.base + self.hot_list + head * WORD);
@@ -211,7 +225,7 @@ impl<B: Block + Send> Profiler for Chmu<B> {
             pages.extend(first..first.saturating_add(unit_pages));
             head = (head + 1) % u64::from(self.entries);
         }
-        self.block.write_half(self.base + at::HEAD, tail as u16);
+        self.release(tail);
         if self.status()? & OVERFLOW != 0 {
             self.overflows += 1;
             // Writing 1 clears it.

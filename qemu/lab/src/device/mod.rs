@@ -1,24 +1,25 @@
-//! The lab's NeoProf: the device in front of the last tier, and its registers in memory that the guest maps.
+//! The lab's profiling device: in front of the last tier, its registers in memory that the guest maps.
 //!
 //! The guest loads from and stores to that memory (of an `ivshmem-plain` device) without QEMU, which calls
 //! the plugin only afterwards. So the registers are *staged*: each holds the value for the next load. They
 //! are staged whenever code that is not followed continues (the engine's, while the program stands still) and
-//! after each use of a register. With several processors a register may be as old as the engine's last entry
-//! into user mode; that loses nothing.
+//! after each use that changes one. With several processors a register may be as old as the engine's last
+//! entry into user mode; that loses nothing.
 
+mod chmu;
+mod neoprof;
 mod rtl;
 
-use std::collections::HashSet;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::Ordering::Relaxed;
 
 use isotherm_machine::DeviceProfile;
-use isotherm_neoprof::registers as at;
-use isotherm_neoprof::{Device, Model, Parameters, Request};
+use isotherm_neoprof::Request;
+use isotherm_qemu_api::access::Kind as Access;
 use serde::Serialize;
 
-use crate::options::Fault;
+use crate::options::{DeviceKind, Fault};
 use crate::shared_memory::Memory;
 
 /// Requests that reach the device together.
@@ -27,17 +28,16 @@ const BATCH: usize = 4096;
 const PAGE_SHIFT: u32 = 12;
 /// Uses of registers after which a faulty device fails.
 const SOUND: u64 = 500;
-/// Constant registers of a stuck device: the number of hot pages, and the page.
-const STUCK: (u64, u64) = (16, 3);
 
-/// Traffic and use of the device since a phase began; the lab's `NeoProfUses` describes the fields.
+/// Traffic and use of the device since a phase began; the lab's `DeviceUses` describes the fields.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct Uses {
-    rtl: bool,
+    kind: &'static str,
     reads: u64,
     writes: u64,
     register_reads: u64,
     register_writes: u64,
+    register_bytes: u64,
     register_ns: u64,
     resets: u64,
     hot_pages: u64,
@@ -46,11 +46,54 @@ pub(crate) struct Uses {
     dropped: u64,
 }
 
-pub(crate) struct NeoProf {
-    device: Box<dyn Device + Send>,
-    sizes: Parameters,
+/// The memory with the registers, by offsets in bytes. Words beyond it read all ones, as on a bus.
+#[derive(Clone, Copy)]
+struct Registers(Memory);
+
+impl Registers {
+    fn put(&self, offset: u64, value: u64) {
+        if let Some(word) = self.0.get(offset as usize / 8) {
+            word.store(value, Relaxed);
+        }
+    }
+
+    fn get(&self, offset: u64) -> u64 {
+        self.0.get(offset as usize / 8).map_or(u64::MAX, |word| word.load(Relaxed))
+    }
+
+    /// Makes all registers read all ones.
+    fn vanish(&self) {
+        self.0.iter().for_each(|word| word.store(u64::MAX, Relaxed));
+    }
+}
+
+/// A kind of device.
+trait Staged: Send {
+    /// Passes requests, a cycle each, and then cycles without one.
+    fn pass(&mut self, requests: &[Request], idle: u64);
+
+    /// Writes every register.
+    fn stage(&mut self, registers: Registers);
+
+    /// Notes that the guest has loaded a register.
+    fn loaded(&mut self, offset: u64, registers: Registers, uses: &mut Uses);
+
+    /// Takes a value that the guest has stored; all registers are staged afterwards.
+    fn stored(&mut self, offset: u64, value: u64, uses: &mut Uses);
+
+    /// Brings the counts of losses up to date.
+    fn count_losses(&mut self, uses: &mut Uses);
+
+    /// Writes a fault over staged registers; `sound` says that the device has not failed yet.
+    fn spoil(&self, fault: Fault, sound: bool, registers: Registers);
+}
+
+pub(crate) struct Profiler {
+    device: Box<dyn Staged>,
     profile: DeviceProfile,
-    registers: Memory,
+    registers: Registers,
+    /// First word of the registers, by which they are known.
+    identity: u64,
     ranges: Vec<Range<u64>>,
     fault: Option<Fault>,
     /// Physical address of the registers, known once the guest has used them.
@@ -59,60 +102,45 @@ pub(crate) struct NeoProf {
     cycles: u64,
     /// Whether requests have passed since the registers were staged.
     stale: bool,
-    /// Values taken out of the device and not yet read.
-    hot: Option<u64>,
-    bin: Option<u64>,
-    /// Values left in the device.
-    hot_behind: u64,
-    bins_behind: u64,
-    /// Hot pages read since the reset.
-    told: HashSet<u64>,
     uses: Uses,
 }
 
-impl NeoProf {
-    /// Makes a profile's device after power-on: its model, or the simulated hardware in `library`.
+impl Profiler {
+    /// Makes a profile's device after power-on, in front of the memory of `ranges`. `library` holds NeoProf's
+    /// simulated hardware.
     pub(crate) fn new(
+        kind: DeviceKind,
         profile: &DeviceProfile,
         library: Option<&Path>,
         (registers, ranges): (Memory, Vec<Range<u64>>),
         fault: Option<Fault>,
     ) -> Result<Self, String> {
-        let sizes = Parameters {
-            lanes: profile.lanes,
-            width: profile.width,
-            counter_bits: profile.counter_bits,
-            hot_entries: profile.hot_entries,
-            ..Parameters::default()
+        let registers = Registers(registers);
+        let mut device: Box<dyn Staged> = match kind {
+            DeviceKind::NeoProf => Box::new(neoprof::NeoProf::new(profile, None)?),
+            DeviceKind::NeoProfRtl => Box::new(neoprof::NeoProf::new(profile, library)?),
+            DeviceKind::Chmu | DeviceKind::ChmuEpochs => {
+                let memory = ranges.iter().map(|range| range.end - range.start).sum();
+                Box::new(chmu::Chmu::new(profile, memory, kind == DeviceKind::Chmu)?)
+            }
         };
-        let sizes = sizes.checked().map_err(|error| error.to_string())?;
-        let device: Box<dyn Device + Send> = match library {
-            None => Box::new(Model::new(sizes).map_err(|error| error.to_string())?),
-            Some(path) => Box::new(
-                rtl::Rtl::load(path, &sizes).map_err(|error| format!("{}: {error}", path.display()))?,
-            ),
-        };
-        let mut neoprof = Self {
+        device.stage(registers);
+        let mut profiler = Self {
             device,
-            sizes,
             profile: profile.clone(),
             registers,
+            identity: 0,
             ranges,
             fault,
             base: None,
             requests: Vec::with_capacity(BATCH),
             cycles: 0,
             stale: false,
-            hot: None,
-            bin: None,
-            hot_behind: 0,
-            bins_behind: 0,
-            told: HashSet::new(),
-            uses: Uses { rtl: library.is_some(), ..Uses::default() },
+            uses: Uses { kind: kind.name(), ..Uses::default() },
         };
-        neoprof.stage_values([at::IDENTITY, at::PARAMETERS, at::SEED]);
-        neoprof.stage_all();
-        Ok(neoprof)
+        profiler.spoil();
+        profiler.identity = registers.get(0);
+        Ok(profiler)
     }
 
     /// Passes a miss at modelled time `now_ns`: a read of the line, and a write-back of a store's.
@@ -145,39 +173,37 @@ impl NeoProf {
 
     /// Sends the requests and the idle cycles. Requests beyond the clock's cycles use up later ones.
     fn settle(&mut self, now_ns: u64) {
-        self.device.accesses(&self.requests);
         self.cycles += self.requests.len() as u64;
-        self.requests.clear();
         let now = (u128::from(now_ns) * u128::from(self.profile.clock) / 1_000_000_000) as u64;
         let idle = now.saturating_sub(self.cycles);
-        self.device.idle(idle);
         self.cycles += idle;
+        self.device.pass(&self.requests, idle);
+        self.requests.clear();
     }
 
     /// Begins a phase, and modelled time with it.
     pub(crate) fn begin_phase(&mut self) {
         self.settle(0);
         self.cycles = 0;
-        self.uses = Uses { rtl: self.uses.rtl, ..Uses::default() };
+        self.uses = Uses { kind: self.uses.kind, ..Uses::default() };
     }
 
     pub(crate) fn uses(&mut self) -> Uses {
         let DeviceProfile { read, write, .. } = self.profile;
         self.uses.register_ns = self.uses.register_reads * read.0 + self.uses.register_writes * write.0;
-        self.uses.hot_refused = self.device.read(at::HOT_REFUSED);
-        self.uses.dropped = self.device.read(at::ACCESSES_DROPPED);
+        self.device.count_losses(&mut self.uses);
         self.uses.clone()
     }
 
     /// Returns whether a physical address, which is not memory, is one of the registers. `word` reads the
     /// first word of its page, by whose identity the device is recognised.
     pub(crate) fn is_register(&mut self, physical: u64, word: impl FnOnce() -> Option<u64>) -> bool {
-        let page = physical >> PAGE_SHIFT << PAGE_SHIFT;
+        let bytes = (self.registers.0.len() * 8) as u64;
         match self.base {
-            Some(base) => base == page,
+            Some(base) => (base..base + bytes).contains(&physical),
             None => {
-                let own = word() == Some(self.staged(at::IDENTITY));
-                self.base = own.then_some(page);
+                let own = word() == Some(self.identity);
+                self.base = own.then_some(physical >> PAGE_SHIFT << PAGE_SHIFT);
                 own
             }
         }
@@ -187,113 +213,30 @@ impl NeoProf {
     pub(crate) fn stage(&mut self, now_ns: u64) {
         if std::mem::take(&mut self.stale) {
             self.settle(now_ns);
-            self.stage_all();
+            self.device.stage(self.registers);
+            self.spoil();
         }
     }
 
     /// Notes that the guest has used the register at this physical address.
-    pub(crate) fn used(&mut self, physical: u64, store: bool, now_ns: u64) {
-        let offset = physical & (at::BYTES - 1);
-        if store {
+    pub(crate) fn used(&mut self, physical: u64, access: Access, now_ns: u64) {
+        let offset = physical.saturating_sub(self.base.unwrap_or(physical));
+        self.uses.register_bytes += access.reach + 1;
+        if access.store {
             self.uses.register_writes += 1;
             self.settle(now_ns);
-            self.write(offset, self.staged(offset));
-            return self.stage_all();
-        }
-        self.uses.register_reads += 1;
-        match offset {
-            at::GET_HOT_PAGE => {
-                if let Some(page) = self.hot.take() {
-                    self.uses.hot_pages += 1;
-                    self.uses.hot_again += u64::from(!self.told.insert(page));
-                }
-                self.stage_hot();
-            }
-            at::GET_HIST => {
-                self.bin = None;
-                self.stage_bin();
-            }
-            _ => {}
+            self.device.stored(offset, self.registers.get(offset), &mut self.uses);
+            self.device.stage(self.registers);
+        } else {
+            self.uses.register_reads += 1;
+            self.device.loaded(offset, self.registers, &mut self.uses);
         }
         self.spoil();
     }
 
-    fn write(&mut self, offset: u64, value: u64) {
-        if offset == at::RESET && value & 1 == 1 {
-            self.uses.resets += 1;
-            self.told.clear();
-            (self.hot, self.bin) = (None, None);
-        }
-        if offset == at::SET_HIST_EN && value & 1 == 1 {
-            self.bin = None;
-        }
-        self.device.write(offset, value);
-    }
-
-    fn stage_all(&mut self) {
-        self.hot_behind = self.device.read(at::GET_NR_HOT_PAGE);
-        self.bins_behind = self.device.read(at::GET_NR_HIST_BIN);
-        self.stage_hot();
-        self.stage_bin();
-        self.stage_values([at::SET_THRESHOLD, at::GET_NR_SAMPLE, at::GET_RD_CNT, at::GET_WR_CNT]);
-        self.stage_values([at::MODE, at::STATUS, at::HOT_REFUSED, at::ACCESSES_DROPPED]);
-        self.put(at::RESET, 0);
-        self.put(at::SET_HIST_EN, 0);
-        self.spoil();
-    }
-
-    fn stage_values<const N: usize>(&mut self, registers: [u64; N]) {
-        for register in registers {
-            let value = self.device.read(register);
-            self.put(register, value);
-        }
-    }
-
-    /// Takes the next page out of the FIFO if none is staged.
-    fn stage_hot(&mut self) {
-        if self.hot.is_none() && self.hot_behind > 0 {
-            self.hot = Some(self.device.read(at::GET_HOT_PAGE));
-            self.hot_behind -= 1;
-        }
-        // The staged value has left room in the FIFO, which may be full again: a device never reports more
-        // than it can hold.
-        let waiting = self.hot_behind + u64::from(self.hot.is_some());
-        self.put(at::GET_NR_HOT_PAGE, waiting.min(self.sizes.hot_entries.into()));
-        self.put(at::GET_HOT_PAGE, self.hot.unwrap_or(at::EMPTY));
-    }
-
-    fn stage_bin(&mut self) {
-        if self.bin.is_none() && self.bins_behind > 0 {
-            self.bin = Some(self.device.read(at::GET_HIST));
-            self.bins_behind -= 1;
-        }
-        self.put(at::GET_NR_HIST_BIN, self.bins_behind + u64::from(self.bin.is_some()));
-        self.put(at::GET_HIST, self.bin.unwrap_or(at::EMPTY));
-    }
-
-    fn put(&self, offset: u64, value: u64) {
-        if let Some(word) = self.registers.get(offset as usize / 8) {
-            word.store(value, Relaxed);
-        }
-    }
-
-    fn staged(&self, offset: u64) -> u64 {
-        self.registers.get(offset as usize / 8).map_or(u64::MAX, |word| word.load(Relaxed))
-    }
-
-    /// Spoils the registers where a fault is simulated.
     fn spoil(&self) {
-        let sound = self.uses.register_reads < SOUND;
-        match self.fault {
-            Some(Fault::Version) => self.put(at::IDENTITY, at::IDENTITY_VALUE + 2),
-            Some(Fault::Vanishes) if !sound => {
-                self.registers.iter().for_each(|word| word.store(u64::MAX, Relaxed));
-            }
-            Some(Fault::Stuck) if !sound => {
-                self.put(at::GET_NR_HOT_PAGE, STUCK.0);
-                self.put(at::GET_HOT_PAGE, STUCK.1);
-            }
-            _ => {}
+        if let Some(fault) = self.fault {
+            self.device.spoil(fault, self.uses.register_reads < SOUND, self.registers);
         }
     }
 }

@@ -3,13 +3,14 @@
 use isotherm_core::cache::Cache;
 use isotherm_core::{Counters, PageSize};
 use isotherm_machine::{CostModel, Footprint, Miss};
+use isotherm_qemu_api::access::Kind as Access;
 use isotherm_virtual_pmu::{
     Control, Device, Identity, LayoutError, Mailbox, Process, Record, Snapshot, TierCount, layout,
 };
 
 use crate::accounts::{AccountId, Accounts, Followed};
+use crate::device::Profiler;
 use crate::history::History;
-use crate::neoprof::NeoProf;
 use crate::options::Options;
 use crate::report::{Phase, Report};
 use crate::sampler::Sampler;
@@ -63,7 +64,7 @@ pub(crate) struct Model {
     block: u64,
     blocks: u64,
     counters: Counters,
-    pub(crate) neoprof: Option<NeoProf>,
+    pub(crate) profiler: Option<Profiler>,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -104,14 +105,14 @@ impl Model {
             block: 0,
             blocks: 0,
             counters: Counters::default(),
-            neoprof: None,
+            profiler: None,
         })
     }
 
     /// Updates the profiling device's registers, since code that is not followed may read them.
     pub(crate) fn stage_registers(&mut self) {
-        if let Some(neoprof) = &mut self.neoprof {
-            neoprof.stage(self.cost.now().0);
+        if let Some(profiler) = &mut self.profiler {
+            profiler.stage(self.cost.now().0);
         }
     }
 
@@ -119,13 +120,13 @@ impl Model {
     pub(crate) fn use_register(
         &mut self,
         physical: u64,
-        store: bool,
+        access: Access,
         word: impl FnOnce() -> Option<u64>,
     ) -> bool {
-        let Some(neoprof) = &mut self.neoprof else { return false };
-        let used = self.options.ranges.tier(physical).is_none() && neoprof.is_register(physical, word);
+        let Some(profiler) = &mut self.profiler else { return false };
+        let used = self.options.ranges.tier(physical).is_none() && profiler.is_register(physical, word);
         if used {
-            neoprof.used(physical, store, self.cost.now().0);
+            profiler.used(physical, access, self.cost.now().0);
         }
         used
     }
@@ -165,8 +166,8 @@ impl Model {
         else {
             return;
         };
-        if let (Some(neoprof), Some(physical)) = (&mut self.neoprof, missed.physical) {
-            neoprof.pass(physical, store, || self.cost.now().0);
+        if let (Some(profiler), Some(physical)) = (&mut self.profiler, missed.physical) {
+            profiler.pass(physical, store, || self.cost.now().0);
         }
         if let Some(account) = self.accounts.get(missed.account) {
             account.misses[usize::from(tier)][usize::from(store)] += 1;
@@ -254,7 +255,7 @@ impl Model {
         if let Ok(cost) = cost_model(&self.options, self.vcpus) {
             self.cost = cost;
         }
-        self.neoprof.iter_mut().for_each(NeoProf::begin_phase);
+        self.profiler.iter_mut().for_each(Profiler::begin_phase);
     }
 
     fn publish(&mut self) {
@@ -294,7 +295,7 @@ impl Model {
         let mut history = self.history.clone();
         history.add(snapshot.time, misses(&self.counters));
         let mut phase = self.phase.clone();
-        phase.neoprof = self.neoprof.as_mut().map(NeoProf::uses);
+        phase.device = self.profiler.as_mut().map(Profiler::uses);
         phase.finish(&snapshot, &self.counters, &self.accounts, history)
     }
 

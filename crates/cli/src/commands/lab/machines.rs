@@ -47,8 +47,7 @@ fn explain(name: &str, as_json: bool) -> Result<(), Failure> {
     }
     let (cache, processors) = (machine.profile.llc_size, machine.processors);
     let clock = if machine.deterministic { "instructions are the clock" } else { "the host's clock" };
-    let device =
-        machine.neoprof.map_or_else(|| "none".into(), |device| format!("NeoProf, {}", device.model.name()));
+    let device = machine.device.map_or("none", |device| device.kind.name());
     let compressed = machine.zswap.map_or_else(
         || "none".into(),
         |zswap| format!("zswap by {}, up to {} of pages", zswap.compressor.name(), zswap.swap),
@@ -75,7 +74,7 @@ fn json(machine: &Machine) -> serde_json::Value {
         "processors": machine.processors,
         "huge_pages": machine.huge_pages.name(),
         "deterministic": machine.deterministic,
-        "neoprof": machine.neoprof.map(|device| device.model.name()),
+        "device": machine.device.map(|device| device.kind.name()),
         "zswap": machine.zswap.map(|zswap| serde_json::json!({
             "compressor": zswap.compressor.name(),
             "swap_bytes": zswap.swap.0,

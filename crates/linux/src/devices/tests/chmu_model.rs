@@ -11,7 +11,7 @@ use crate::devices::chmu::Chmu;
 
 /// 200 pages.
 const MEMORY: u64 = 200 << 12;
-/// What the driver configures where a unit cannot report at once.
+/// The epoch that the driver configures where a unit cannot report at once.
 const EPOCH: u64 = 100_000_000;
 
 #[derive(Clone)]
