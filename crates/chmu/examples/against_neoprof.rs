@@ -103,7 +103,7 @@ impl Unit {
         unit.write(Self::BASE + at::RANGE_BITMAP_AT, u64::MAX);
         let mode = if at_once { at::MODE_ALWAYS_ON } else { EPOCH.1 };
         unit.write(Self::BASE + at::UNIT_AND_EPOCH, 12 | mode);
-        let enable = at::READS_AND_WRITES | at::ENABLE | HOT_ACCESSES / 2 << 32;
+        let enable = at::READS_AND_WRITES | at::ENABLE | (HOT_ACCESSES / 2) << 32;
         unit.write(Self::BASE + at::CONFIGURATION, enable);
         Ok(Self { unit: Counted::new(unit), enable, at_once, head: 0 })
     }
