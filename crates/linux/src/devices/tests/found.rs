@@ -1,3 +1,4 @@
+use isotherm_chmu::registers as unit;
 use isotherm_core::Signal;
 use isotherm_neoprof::registers as at;
 
@@ -50,6 +51,30 @@ fn a_device_is_found_by_its_id_and_its_memory_by_the_slow_node() {
     assert!(refused.is_empty() && source.offers().has(Signal::DeviceReports));
     find::open(root.path(), &[1, 2], &mut refused).err().expect("which node?");
     assert!(refused.pop().expect("why").to_string().contains("in no CXL region"));
+}
+
+#[test]
+fn a_memory_that_stands_for_a_unit_is_known_by_its_first_word() {
+    let root = tempfile::tempdir().expect("a directory");
+    let write = |name: &str, bytes: &[u8]| {
+        let path = root.path().join(name);
+        std::fs::create_dir_all(path.parent().expect("a directory")).expect("writable");
+        std::fs::write(path, bytes).expect("writable");
+    };
+    let device = "sys/bus/pci/devices/0000:00:05.0";
+    write(&format!("{device}/vendor"), b"0x1af4\n");
+    write(&format!("{device}/device"), b"0x1110\n");
+    let mut model = isotherm_chmu::Model::new(isotherm_chmu::Sizes::of_memory(1 << 27)).expect("sizes");
+    let block = (0..0x100).step_by(8).flat_map(|offset| model.read(offset).to_le_bytes());
+    let mut memory = unit::STAND_IN.to_le_bytes().to_vec();
+    memory.resize(unit::STAND_IN_BLOCK as usize, 0);
+    memory.extend(block);
+    memory.resize(unit::STAND_IN_BYTES as usize, 0);
+    write(&format!("{device}/resource2"), &memory);
+    write("sys/devices/system/memory/block_size_bytes", b"8000000\n");
+    write("sys/devices/system/node/node1/memory32/state", b"online\n");
+    let source = find::open(root.path(), &[1], &mut Vec::new()).expect("a unit");
+    assert!(source.offers().has(Signal::DeviceHotPages) && !source.offers().has(Signal::DeviceReports));
 }
 
 #[test]
