@@ -12,6 +12,11 @@ use crate::process::Pid;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cause {
     Sampled,
+    /// One page of a region was seen accessed, for which so many accesses to the region are delivered:
+    /// together they are worth one observation.
+    Region {
+        alike: u16,
+    },
     /// First touch of a page in a window of sampling ([`AccessSource::untouched`]), after this much processor
     /// time of the program, in nanoseconds, at most 4 s; 0 of a huge page, whose window tells.
     Touched {

@@ -19,7 +19,9 @@
 //! - `Signal::LoadSamples`: each scan delivers one access per page found accessed, stores as loads, at the
 //!   time of the scan. A `Period` is ignored, since accesses are not counted; `Off` and `Frequency` (per
 //!   second and process) are honoured. Of too many pages every n-th is delivered, with weight n. [`Damon`]
-//!   delivers those of a region as often as their heat says.
+//!   delivers those of a region as often as their heat says, and with each how many others rest on the same
+//!   look ([`Cause::Region`](crate::source::Cause::Region)): the looks at a region are as many whether it has
+//!   one page or a million.
 //!
 //! The first scan of a process only clears the bits.
 //!
@@ -87,12 +89,26 @@ pub trait Scanner: Send + Sync + 'static {
     fn scan(&self, target: &mut Self::Target, found: &mut Found) -> Result<(), LinuxError>;
 }
 
+/// How much each page of a range was accessed, and how well that is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Heat {
+    /// Accesses that each page stands for: looks at which the page looked at was accessed.
+    pub accesses: u32,
+    /// Pages that each such look speaks for.
+    pub pages: u64,
+}
+
+impl Heat {
+    /// The heat of a page that was looked at itself, once.
+    const SEEN: Self = Self { accesses: 1, pages: 1 };
+}
+
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Found {
     /// Present accessed pages, to be delivered as accesses, in the order of addresses.
     pub pages: Vec<Range<u64>>,
-    /// Accesses that each page of each range of `pages` stands for; empty if 1.
-    pub heat: Vec<u32>,
+    /// Heat of each range of `pages`; empty if each page was looked at once and found accessed.
+    pub heat: Vec<Heat>,
     /// Ranges to report as accessed when queried; they may contain addresses without a page.
     pub accessed: Vec<Range<u64>>,
     /// Mappings with present pages, where the scanner tells: their pages, and how many were accessed.

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use isotherm_core::{Nanos, Operation, SamplingRate};
 
+use super::Heat;
 use super::pagemap::PAGE;
 use crate::process::Pid;
 use crate::source::{Access, Cause};
@@ -27,12 +28,14 @@ impl Sampler {
         &mut self,
         (process, time, elapsed): (Pid, Nanos, Nanos),
         pages: &[Range<u64>],
-        heat: &[u32],
+        heat: &[Heat],
         accesses: &mut Vec<Access>,
     ) {
-        let heat = |index: usize| heat.get(index).map_or(1, |&heat| u64::from(heat));
-        let counts =
-            pages.iter().enumerate().map(|(index, range)| (range.end - range.start) / PAGE * heat(index));
+        let heat = |index: usize| heat.get(index).copied().unwrap_or(Heat::SEEN);
+        let count = |index: usize, range: &Range<u64>| {
+            (range.end - range.start) / PAGE * u64::from(heat(index).accesses)
+        };
+        let counts = pages.iter().enumerate().map(|(index, range)| count(index, range));
         let total: u64 = counts.sum();
         let Some(step) = self.step(total, elapsed) else { return };
         // Multiples of the golden ratio's fraction spread starting points evenly, so that no page is always
@@ -40,18 +43,19 @@ impl Sampler {
         self.turn = self.turn.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut skip = ((u128::from(self.turn) * u128::from(step)) >> 64) as u64;
         for (index, range) in pages.iter().enumerate() {
-            let heat = heat(index);
-            let count = (range.end - range.start) / PAGE * heat;
+            let (heat, count) = (heat(index), count(index, range));
+            // Of a look at one page, those delivered for all the pages that it speaks for.
+            let alike = u16::try_from(heat.pages.div_ceil(step)).unwrap_or(u16::MAX);
             while skip < count {
                 accesses.push(Access {
                     time,
                     process,
-                    address: range.start + skip / heat * PAGE,
+                    address: range.start + skip / u64::from(heat.accesses) * PAGE,
                     weight: u32::try_from(step).unwrap_or(u32::MAX),
                     latency: 0,
                     tier: None,
                     operation: Operation::Load,
-                    cause: Cause::Sampled,
+                    cause: if alike > 1 { Cause::Region { alike } } else { Cause::Sampled },
                 });
                 skip += step;
             }
@@ -124,13 +128,38 @@ mod tests {
         let (mut accesses, mut sampler) = (Vec::new(), Sampler::new(100));
         let pages = ranges(&[(1, 300), (1, 100)]);
         for _ in 0..50 {
-            sampler.sample((Pid(7), Nanos(9), Nanos::SECOND), &pages, &[1, 9], &mut accesses);
+            let heat = [1, 9].map(|accesses| Heat { accesses, pages: 1 });
+            sampler.sample((Pid(7), Nanos(9), Nanos::SECOND), &pages, &heat, &mut accesses);
         }
         let hot = accesses.iter().filter(|access| access.address >= pages[1].start).count();
         let weights: u64 = accesses.iter().map(|access| u64::from(access.weight)).sum();
         assert!((hot as f64 / accesses.len() as f64 - 0.75).abs() < 0.01, "{hot} of {}", accesses.len());
         assert!((weights as f64 / (50.0 * 1200.0) - 1.0).abs() < 0.02, "{weights}");
         assert!(accesses.iter().all(|access| pages.iter().any(|range| range.contains(&access.address))));
+    }
+
+    /// However many pages a region has, its accesses are worth as many observations as looks found any.
+    #[test]
+    fn accesses_to_a_region_are_worth_its_looks() {
+        let worth = |pages: u64, accesses: u32, most: u64| {
+            let (mut delivered, mut sampler) = (Vec::new(), Sampler::new(most));
+            let heat = [Heat { accesses, pages }];
+            sampler.sample((Pid(7), Nanos(9), Nanos::SECOND), &ranges(&[(0, pages)]), &heat, &mut delivered);
+            let worth = |access: &Access| match access.cause {
+                Cause::Region { alike } => 1.0 / f64::from(alike),
+                _ => 1.0,
+            };
+            (delivered.len(), delivered.iter().map(worth).sum::<f64>())
+        };
+        for (pages, most) in [(1, 1 << 16), (1000, 1 << 16), (1000, 2000), (1 << 20, 1 << 16)] {
+            let (delivered, looks) = worth(pages, 3, most);
+            assert!(
+                delivered as u64 <= most && (looks - 3.0).abs() < 0.1,
+                "{pages} pages: {delivered}, {looks}"
+            );
+        }
+        // Fewer delivered than looks: each is one.
+        assert_eq!(worth(1000, 20, 10), (10, 10.0));
     }
 
     #[test]

@@ -4,7 +4,8 @@
 //! and splits others ([`REGIONS`] of them, whatever the memory's size), and counts over [`CHECKS`] looks how
 //! often the page was accessed (the kernel's Documentation/admin-guide/mm/damon/usage.rst and
 //! Documentation/mm/damon/design.rst). A scan asks for the regions as they are and delivers their present
-//! pages with that count as heat.
+//! pages with that count as heat. A look says as much of a region of a million pages as of one of a single
+//! page: the region's mean is known to as many accesses as looks found, however many pages are delivered.
 //!
 //! Each process has a kdamond of its own, since regions do not say whose they are. The kernel sets up all of
 //! them at once, and only while none runs: there is one user of DAMON at a time. [`Damon`] refuses where
@@ -19,7 +20,7 @@ use isotherm_core::Nanos;
 
 use super::pagemap::{PAGE, Pagemap};
 use super::process_files::ProcessFiles;
-use super::{Found, Scanner, WALK, smaps};
+use super::{Found, Heat, Scanner, WALK, smaps};
 use crate::files::{Tree, decimal};
 use crate::process::Pid;
 use crate::sys::agent;
@@ -30,6 +31,8 @@ pub const KDAMONDS: &str = "/sys/kernel/mm/damon/admin/kdamonds";
 /// Time between two looks at a region, and looks until its count is taken: the kernel's defaults.
 const SAMPLE: Nanos = Nanos(5 * Nanos::MILLISECOND.0);
 const CHECKS: u64 = 20;
+/// Name of the operations that observe the memory of processes.
+const OPERATIONS: &str = "vaddr";
 /// Fewest and most regions: the kernel's defaults.
 const REGIONS: [u64; 2] = [10, 1000];
 /// Time until the kernel looks at the process's mappings again.
@@ -81,6 +84,7 @@ impl Damon {
         let mut kdamonds = Kdamonds { root: root.to_owned(), observed: Vec::new() };
         kdamonds.check()?;
         kdamonds.set_up(FIRST)?;
+        kdamonds.check_operations()?;
         Ok(Self { root: root.to_owned(), kdamonds: Arc::new(Mutex::new(kdamonds)) })
     }
 }
@@ -123,7 +127,8 @@ impl Scanner for Damon {
             }
             let first = found.pages.len();
             pagemap.present(files, &(region.start..region.end), u64::MAX, &mut found.pages)?;
-            found.heat.resize(found.pages.len(), region.accesses);
+            let pages = found.pages[first..].iter().map(|range| (range.end - range.start) / PAGE).sum();
+            found.heat.resize(found.pages.len(), Heat { accesses: region.accesses, pages });
             found.accessed.extend_from_slice(&found.pages[first..]);
         }
         Ok(())
@@ -154,6 +159,16 @@ impl Kdamonds {
             }
         }
         Ok(())
+    }
+
+    /// Fails if DAMON cannot observe the memory of processes. Only a kdamond with a context tells.
+    fn check_operations(&self) -> Result<(), LinuxError> {
+        self.set(&file(0, "contexts/nr_contexts"), "1")?;
+        let known = Tree::new(&self.root).text(&file(0, "contexts/0/avail_operations")).map_err(denied)?;
+        match known.split_whitespace().any(|operations| operations == OPERATIONS) {
+            true => Ok(()),
+            false => Err(unsupported("use a kernel with CONFIG_DAMON_VADDR=y")),
+        }
     }
 
     /// Sets up so many kdamonds, with those that observe processes started again.
@@ -190,7 +205,7 @@ impl Kdamonds {
         let own = |name: &str| file(number, name);
         let context = |name: &str| own(&format!("contexts/0/{name}"));
         self.set(&own("contexts/nr_contexts"), "1")?;
-        self.set(&context("operations"), "vaddr")?;
+        self.set(&context("operations"), OPERATIONS)?;
         let attributes = [
             ("intervals/sample_us", SAMPLE.0 / 1000),
             ("intervals/aggr_us", CHECKS * SAMPLE.0 / 1000),

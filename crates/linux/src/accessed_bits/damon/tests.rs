@@ -26,6 +26,7 @@ fn machine(kdamonds: usize) -> tempfile::TempDir {
             contexts/0/schemes/0/access_pattern/sz/max contexts/0/schemes/0/access_pattern/age/max \
             contexts/0/schemes/0/access_pattern/nr_accesses/max";
         files.split_whitespace().for_each(|name| write(&file(kdamond, name), "0"));
+        write(&file(kdamond, "contexts/0/avail_operations"), "vaddr\nfvaddr\npaddr\n");
         write(&file(kdamond, "state"), "off");
     }
     write("/proc/1/maps", &format!("{START:x}-{:x} rw-p 00000000 00:00 0 \n", START + 64 * PAGE));
@@ -65,7 +66,9 @@ fn a_process_has_a_kdamond_whose_regions_are_delivered_with_their_heat() {
     damon.scan(&mut target, &mut found).expect("read");
     let pages = |first: u64| START + first * PAGE..START + (first + 7) * PAGE;
     assert_eq!(found.pages, [pages(9), pages(17), pages(49)]);
-    assert_eq!((&found.heat[..], found.walked), (&[3, 3, CHECKS as u32][..], 48));
+    // Both ranges of the second region rest on the same looks.
+    let heat = [(3, 14), (3, 14), (CHECKS as u32, 7)].map(|(accesses, pages)| Heat { accesses, pages });
+    assert_eq!((&found.heat[..], found.walked), (&heat[..], 48));
     assert_eq!(found.accessed, found.pages);
     drop(target);
     assert_eq!(text(root, &file(0, "state")), "off");
@@ -110,6 +113,17 @@ fn a_kernel_without_damon_is_told() {
     let root = tempfile::tempdir().expect("a directory");
     let error = Damon::at(root.path()).expect_err("no DAMON").to_string();
     assert!(error.contains("CONFIG_DAMON_SYSFS=y"), "{error}");
+}
+
+#[test]
+fn a_damon_that_cannot_observe_processes_is_told_and_left_as_it_was() {
+    let root = machine(4);
+    let root = root.path();
+    let operations = file(0, "contexts/0/avail_operations");
+    fs::write(Tree::new(root).path(&operations), "paddr\n").expect("written");
+    let error = Damon::at(root).expect_err("physical memory only").to_string();
+    assert!(error.contains("CONFIG_DAMON_VADDR=y"), "{error}");
+    assert_eq!(text(root, &format!("{KDAMONDS}/nr_kdamonds")), "0");
 }
 
 #[test]

@@ -19,6 +19,8 @@ pub(crate) struct Seen {
     pub(crate) tier: TierId,
     /// Whether it is the first touch of a huge page, which was armed as one.
     pub(crate) huge: bool,
+    /// Samples that are worth one observation together with it: those of a region rest on the same look.
+    pub(crate) alike: u16,
 }
 
 #[derive(Debug)]
@@ -83,6 +85,7 @@ mod tests {
                 weight: 1,
                 tier: TierId(0),
                 huge: false,
+                alike: 1,
             });
         }
         assert_eq!(log.every(), 8);

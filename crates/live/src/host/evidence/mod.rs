@@ -64,19 +64,20 @@ impl Evidence {
         access: &Access,
         memory: &TieredMemory,
     ) -> u64 {
-        let (window, huge) = match access.cause {
+        let (window, huge, alike) = match access.cause {
             Cause::Touched { exposed_ns } => {
                 self.idle.touched(page.0 / memory.numbers.pages_in_chunk());
                 if exposed_ns > 0 {
                     self.rates.touched(page, exposed_ns, access.weight);
                 }
-                (self.rates.window(), exposed_ns == 0)
+                (self.rates.window(), exposed_ns == 0, 1)
             }
-            _ => (0.0, false),
+            Cause::Region { alike } => (0.0, false, alike),
+            _ => (0.0, false, 1),
         };
         let milliseconds = (time.0 / Nanos::MILLISECOND.0) as u32;
         let weight = access.weight;
-        let seen = Seen { milliseconds, page, window: window as f32, weight, tier, huge };
+        let seen = Seen { milliseconds, page, window: window as f32, weight, tier, huge, alike };
         self.log.push(seen);
         self.pages_in_chunk = memory.numbers.pages_in_chunk();
         // What is left over goes to the next one.
@@ -233,6 +234,7 @@ impl Evidence {
             let observation = Observation {
                 span: (time, time),
                 part: 1.0,
+                alike: f64::from(seen.alike),
                 page: seen.page.0,
                 weight: f64::from(seen.weight) * standing.accesses,
                 value: 0.0,

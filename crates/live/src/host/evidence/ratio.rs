@@ -7,7 +7,8 @@
 //! placement that a policy learns, is in all runs. Runs differ in when it comes: by an eighth of their length
 //! ([`SHIFT`]), times what the ratio rises from the first quarter to the last. Two errors are added that all
 //! stretches share or none shows: that of the rates of pages that windows saturate, and that of few samples
-//! (Wilson's interval for as many samples as their unequal weights are worth).
+//! (Wilson's interval for as many samples as their unequal weights are worth, and of samples that rest on the
+//! same look at a region for one).
 
 use isotherm_core::live_result::Estimate;
 
@@ -27,6 +28,9 @@ pub(crate) struct Observation {
     pub(crate) span: (f64, f64),
     /// Part of a sample that it is.
     pub(crate) part: f64,
+    /// Samples that are worth one observation together with it, at least 1: the design effect of clusters
+    /// (Kish 1965).
+    pub(crate) alike: f64,
     pub(crate) page: u32,
     /// Accesses that it stands for.
     pub(crate) weight: f64,
@@ -77,7 +81,7 @@ pub(super) fn of_observations(observations: &[Observation], from: f64, to: f64) 
             let share = if end > start { inside / (end - start) } else { 1.0 };
             block.add(Block { values: seen.weight * seen.value * share, accesses: seen.weight * share });
         }
-        squares += seen.weight * seen.weight / seen.part;
+        squares += seen.weight * seen.weight / seen.part * seen.alike;
     }
     let all = total(&blocks);
     let mean = (all.accesses > 0.0).then(|| all.values / all.accesses)?;

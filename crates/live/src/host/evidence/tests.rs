@@ -64,6 +64,7 @@ impl World {
             Observation {
                 span: (time, time),
                 part: 1.0,
+                alike: 1.0,
                 page: page as u32,
                 weight: standing.accesses,
                 value: f64::from(u8::from(self.fast[page])),
@@ -357,6 +358,7 @@ fn few_samples_of_one_kind_are_no_certainty() {
     let seen = |at: u32| Observation {
         span: (f64::from(at), f64::from(at)),
         part: 1.0,
+        alike: 1.0,
         page: at,
         weight: 1.0,
         value: 1.0,
@@ -369,6 +371,29 @@ fn few_samples_of_one_kind_are_no_certainty() {
     assert_eq!(of_observations(&[], 0.0, 1.0), None);
 }
 
+/// Of a region of 1000 pages, of which one at a time was looked at, 32 looks are no more than 32 samples.
+#[test]
+fn samples_of_a_region_are_worth_its_looks() {
+    let width = |samples: u32, alike: f64| {
+        let seen = |at: u32| Observation {
+            span: (f64::from(at % 32), f64::from(at % 32)),
+            part: 1.0,
+            alike,
+            page: at,
+            weight: 1.0,
+            value: 1.0,
+            variance: 0.0,
+            shared: 0.0,
+        };
+        let observations: Vec<Observation> = (0..samples).map(seen).collect();
+        let found = of_observations(&observations, 0.0, 32.0).expect("samples");
+        assert_eq!(found.value, 1.0);
+        found.high - found.low
+    };
+    assert_eq!(width(32_000, 1000.0), width(32, 1.0));
+    assert!(width(32_000, 1.0) < width(32, 1.0) / 100.0);
+}
+
 /// Long stretches differ where something changes slowly: half of the run is slow, half is fast.
 #[test]
 fn a_placement_that_is_still_learned_widens_the_interval() {
@@ -378,6 +403,7 @@ fn a_placement_that_is_still_learned_widens_the_interval() {
             Observation {
                 span: (f64::from(at), f64::from(at)),
                 part: 1.0,
+                alike: 1.0,
                 page: at % 997,
                 weight: 1.0,
                 value,
@@ -402,6 +428,7 @@ fn the_error_of_a_saturated_pages_rate_does_not_average_out() {
             Observation {
                 span: (f64::from(at), f64::from(at)),
                 part: 1.0,
+                alike: 1.0,
                 page,
                 weight: 50.0,
                 value: page.into(),
@@ -425,7 +452,7 @@ proptest::proptest! {
         let observations: Vec<Observation> = seen
             .into_iter()
             .map(|(time, page, weight, value, variance)| Observation {
-                span: (time, time), part: 1.0, page, weight, value: value.into(), variance, shared: variance,
+                span: (time, time), part: 1.0, alike: 1.0, page, weight, value: value.into(), variance, shared: variance,
             })
             .collect();
         let found = of_observations(&observations, 0.0, 100.0).expect("samples");

@@ -236,7 +236,7 @@ impl Feed {
                 let operation = access.operation;
                 batch.faults.push(HintFault { time, page, latency, tier, operation });
             }
-            Cause::Sampled | Cause::Touched { .. } => {
+            Cause::Sampled | Cause::Region { .. } | Cause::Touched { .. } => {
                 let at = if self.own_clock { tally.now() } else { time };
                 let accesses = tally.evidence.saw(at, page, tier, access, memory);
                 tally.count(page, accesses.min(u64::from(u32::MAX)) as u32);
