@@ -194,6 +194,26 @@ fn demoting_from_a_full_node_lets_it_be_tried_again() {
     assert_eq!(kernel.calls, [1, 1, 1]);
 }
 
+/// A tier that has memory for every second page only: the others are told, cost nothing and stay where they
+/// are, and the next step moves them once there is memory.
+#[test]
+fn no_memory_for_half_of_the_moves_moves_the_other_half() {
+    let mut kernel = Fake::on_slow(512);
+    kernel.fail = (0..512).step_by(2).map(|page| (page * BASE, (libc::ENOMEM, 1))).collect();
+    let (mut mover, mut statuses) = (Mover::new(&mut kernel, MoverOptions::default()), Vec::new());
+    let mut half = |expected: [MoveStatus; 2], mover: &mut Mover<_>| {
+        statuses.clear();
+        let step = mover.step(Nanos(0), Pid(1), &all_to_fast(512), &mut statuses, &mut |_, _| false);
+        assert_eq!(step.expect("no error"), Step::Done);
+        let pairs = statuses.chunks(2).filter(|pair| *pair == expected).count();
+        assert_eq!(pairs, 256, "{expected:?}");
+    };
+    half([MoveStatus::NoRoom, MoveStatus::Moved], &mut mover);
+    assert_eq!((mover.statistics().moved, mover.statistics().bytes), (256, Bytes(256 * BASE)));
+    half([MoveStatus::Moved, MoveStatus::AlreadyThere], &mut mover);
+    assert!(kernel.pages.values().all(|&node| node == 0));
+}
+
 #[test]
 fn a_process_that_ends_in_the_middle_keeps_what_was_settled() {
     let mut kernel = Fake::on_slow(1024);
