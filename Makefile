@@ -1,7 +1,7 @@
 # Every target installs what it needs. `make` alone lists the targets.
 .DEFAULT_GOAL := help
 PREFIX ?= /usr/local
-.PHONY: help setup demo demo-clean build install docs memory-curves dram-judge test torture lint fuzz fuzz-long bench bench-live bench-daemon live-trial adaptation score score-quick lab-setup lab-test lab-neoprof lab-programs alloc-programs hw-test hw-test-quick hw-library hw-synth pace streams isotherm-policy isotherm-ablation jenga-figures package-build deb static image package-test wheel python-test bench-python clean
+.PHONY: help setup demo demo-clean build install docs memory-curves dram-judge test torture lint fuzz fuzz-long bench bench-live bench-daemon live-trial sources adaptation score score-quick lab-setup lab-test lab-neoprof lab-programs alloc-programs hw-test hw-test-quick hw-library hw-synth pace streams isotherm-policy isotherm-ablation jenga-figures package-build deb static image package-test wheel python-test bench-python clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -93,6 +93,11 @@ live-trial: setup ## Run one server again and again and hold the figures against
 	cargo build --release -p isotherm -p isotherm-preload
 	cargo build --release -p isotherm --example live-target
 	@python3 scripts/live-trial.py $(TRIAL)
+
+sources: setup ## Measure what each access source costs and finds, of 4 GiB; --write lets sessions choose by it (SOURCES="--write"; 20 minutes)
+	cargo build --release -p isotherm -p isotherm-preload
+	cargo build --release -p isotherm --example live-target
+	@python3 scripts/sources.py $(SOURCES)
 
 streams: ## Check that every workload's accesses at its defaults are, to the byte, what they were (some minutes)
 	cargo test --release -p isotherm-workloads --test streams -- --include-ignored

@@ -1,4 +1,4 @@
-//! The access sources that a session can use, best first.
+//! The access sources that a session can use, best first as far as nothing was measured.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -18,6 +18,7 @@ use isotherm_linux::virtual_pmu::{self, SharedVirtualPmu, VirtualPmuSource};
 
 use super::config::DEFAULT_OVERHEAD;
 use super::environment::Environment;
+use super::measured::Measured;
 
 /// Part of the overhead that scans beside another source may cost, the inverse.
 const BESIDE_SHARE: f64 = 8.0;
@@ -50,6 +51,8 @@ pub struct SourceRequest<'a> {
     /// Share of their time that programs may lose to being observed.
     pub overhead: f64,
     pub pace: Pace,
+    /// Figures of the sources on this machine; none where nothing was measured.
+    pub measured: &'a [Measured],
 }
 
 impl<'a> SourceRequest<'a> {
@@ -65,6 +68,7 @@ impl<'a> SourceRequest<'a> {
             seed: 1,
             overhead: DEFAULT_OVERHEAD,
             pace: Pace::default(),
+            measured: &[],
         }
     }
 }
@@ -93,7 +97,7 @@ impl<'a> Candidate<'a> {
     }
 }
 
-/// Lists the sources that may be used, best first.
+/// Lists the sources that may be used, best first where nothing was measured.
 pub fn candidates(request: SourceRequest<'_>) -> Vec<Candidate<'_>> {
     let SourceRequest { reach, needs, tiers, slow_nodes, page_size, pace, .. } = request;
     let asked = |name| request.source == Some(name);
@@ -134,8 +138,9 @@ pub fn candidates(request: SourceRequest<'_>) -> Vec<Candidate<'_>> {
         let resolution = Resolution { page_size, ..Resolution::default() };
         let accessed_bits = move || Ok(BitSource::new(ClearRefs::new(resolution)?, pace));
         list.push(Candidate::new("accessed-bits", bits, accessed_bits));
-        // A machine has one user of DAMON: nobody gets it unasked.
-        if asked("damon") {
+        // A machine has one user of DAMON: it goes to who asks, or to one session where it was measured.
+        let measured = request.measured.iter().any(|measured| measured.name == "damon");
+        if asked("damon") || (measured && reach != Reach::Group) {
             list.push(Candidate::new("damon", bits, move || Ok(BitSource::new(Damon::new()?, pace))));
         }
     }

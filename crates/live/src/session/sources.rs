@@ -14,6 +14,7 @@ use super::choice::choose;
 use super::config::SessionConfig;
 use super::environment::Environment;
 use super::error::SessionError;
+use super::measured;
 use super::target::Target;
 use super::tiers::TierPlan;
 use crate::host::{counter_origin, offers, remedy};
@@ -25,6 +26,8 @@ pub(super) struct Sources {
     /// Maximum rate of samples a second, if the source has one.
     pub(super) fastest: Option<u64>,
     pub(super) notes: Vec<String>,
+    /// Why the first source was chosen, where figures decided.
+    pub(super) why: Option<String>,
 }
 
 impl Sources {
@@ -39,6 +42,11 @@ impl Sources {
         plan: &TierPlan,
     ) -> Result<Self, SessionError> {
         let slow_nodes: Vec<u32> = plan.nodes.iter().skip(1).flatten().copied().collect();
+        let mut notes = Vec::new();
+        let figures = measured::read(Path::new("/")).unwrap_or_else(|error| {
+            notes.push(format!("not used: figures of sources: {error}"));
+            Vec::new()
+        });
         let request = SourceRequest {
             reach: target.reach(),
             source: config.source.as_deref(),
@@ -53,9 +61,11 @@ impl Sources {
                 program_budget: config.overhead / 2.0,
                 ..Pace::default()
             },
+            measured: &figures,
         };
         let mut refused = Vec::new();
-        let chosen = choose(needs, candidates(request), request.source, &mut refused)?;
+        let ordered = measured::order(candidates(request), needs, &figures, config.overhead);
+        let chosen = choose(needs, ordered, request.source, &mut refused)?;
         let (mut opened, mut environment) = (Vec::new(), Environment::default());
         for source in chosen {
             environment.append(source.environment);
@@ -69,14 +79,17 @@ impl Sources {
         let origin = counter_origin(&opened, plan.shadow, config.model_counters);
         let offered = offers(&opened, origin, plan.shadow, plan.reclaims(target.cgroup()));
         let because = |(name, error): &(&'static str, LinuxError)| format!("not used: {name}: {error}");
-        let mut notes: Vec<String> = refused.iter().map(because).collect();
+        notes.extend(refused.iter().map(because));
         if let Some(missing) = needs.missing(offered).next() {
             let fix = fix(missing, needs, offered, &notes, target, plan.shadow);
             return Err(SessionError::Missing { policy: config.policy.entry.name, missing, fix });
         }
         let names: Vec<&str> = opened.iter().map(|source| source.name()).collect();
+        let first = names.first().filter(|_| config.source.is_none());
+        let why = first.and_then(|name| measured::why(name, &figures));
         if !names.is_empty() {
-            notes.push(format!("accesses are learned from {}", names.join(" and ")));
+            let why = why.as_ref().map(|why| format!(" ({why})")).unwrap_or_default();
+            notes.push(format!("accesses are learned from {}{why}", names.join(" and ")));
         }
         // The first source delivers the samples.
         let limited = names.first() == Some(&"hint-faults");
@@ -90,7 +103,7 @@ impl Sources {
                 Err(error) => notes.push(format!("not used: accessed-bits: {error}")),
             }
         }
-        Ok(Self { opened, environment, fastest, notes })
+        Ok(Self { opened, environment, fastest, notes, why })
     }
 }
 
