@@ -45,7 +45,10 @@ fn pmu(facts: &Facts<'_>, cpu: &Cpu) -> Checked {
             intel(facts, cpu)
         }
         Vendor::Amd if has("ibs_op") => amd(facts, cpu),
-        Vendor::Arm | Vendor::Ampere if has("arm_spe_") => found(cpu, "Arm SPE"),
+        Vendor::Arm | Vendor::Ampere if has("arm_spe_") => missing(
+            format!("Arm SPE on {} is decoded but not sampled yet", cpu.microarchitecture),
+            Remedy::advice("choose --source hint-faults or --source accessed-bits"),
+        ),
         Vendor::Other => missing(
             "PMU sampling is not supported on this processor",
             Remedy::advice("a processor with Intel PEBS, AMD IBS or Arm SPE"),
