@@ -74,7 +74,7 @@ def run(options, source, layout, folder):
         share = found(live_windows.Lines(control), planted(report))
         windows = live_windows.switch(control, options.windows, options.window)
         # The program's last laps are still in its buffer.
-        time.sleep(1)
+        time.sleep(1 + options.window)
     finally:
         process.terminate()
         process.wait()

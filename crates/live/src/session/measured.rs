@@ -1,4 +1,4 @@
-//! What sources were measured to cost and to find on this machine, by which a session chooses among them.
+//! Figures of what sources cost and find on this machine, by which a session chooses among them.
 //!
 //! `make sources` runs the program with the planted hot set under every source and writes the file. Without
 //! it, sources are taken in the order in which [`candidates`](super::candidates::candidates) lists them.
