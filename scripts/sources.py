@@ -2,9 +2,9 @@
 
     make sources [SOURCES="--size 1G --seconds 30 --only damon,hint-faults --write"]
 
-The planted program (crates/planted) has 4 GiB, of which a tenth takes nine tenths of the accesses: once as one
-block (contiguous), once as single pages spread over all (scattered). For each source and layout it runs under
-`isotherm run --shadow`, with room for the hot memory on the fast tier.
+The planted program (crates/planted) has 4 GiB, of which a tenth takes nine tenths of the accesses: once as
+one block (contiguous), once as single pages spread over all (scattered). For each source and layout it runs
+under `isotherm run --shadow`, with room for the hot memory on the fast tier.
 
 - **found**: the share of the planted hot pages that the policy has on the fast tier after `--seconds`; chance
   alone gives a tenth.
@@ -94,7 +94,8 @@ def line(source, layout, figures):
 def main():
     """Measures, prints the table, and writes the figures if asked to."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--folder", type=pathlib.Path, default=pathlib.Path("target/release"), help="with isotherm")
+    release = pathlib.Path("target/release")
+    parser.add_argument("--folder", type=pathlib.Path, default=release, help="with isotherm")
     parser.add_argument("--size", default="4G", help="memory of the program")
     parser.add_argument("--seconds", type=float, default=60, help="until the hot memory must be found")
     parser.add_argument("--windows", type=int, default=20, help="with the engine at work")
@@ -119,7 +120,8 @@ def main():
             measured.append({"name": source, "cost": cost, "found": share})
     if options.write:
         FIGURES.parent.mkdir(parents=True, exist_ok=True)
-        FIGURES.write_text(json.dumps({"memory_bytes": size(options.size), "sources": measured}, indent=1) + "\n")
+        figures = {"memory_bytes": size(options.size), "sources": measured}
+        FIGURES.write_text(json.dumps(figures, indent=1) + "\n")
     return 0
 
 
