@@ -43,8 +43,9 @@ const OF_SAVINGS: f64 = 0.2;
 const TRIAL: f64 = 32.0;
 /// Moves that a swap may come to: two pages, there and back.
 const MOVES_OF_SWAP: f64 = 4.0;
-/// Times between two looks: a share of the time so far, at least and at most.
-const LOOK: (u64, Nanos, Nanos) = (32, Nanos(100_000), Nanos(100_000_000));
+/// Times between two looks: a share of the time so far, at least and at most. Looks must tell phases apart: a
+/// program's threads may wait for one that loads what they will read, with stalls of its own.
+const LOOK: (u64, Nanos, Nanos) = (32, Nanos(100_000), Nanos(5_000_000));
 /// Share of promotions that may find their room taken by a new page.
 const LOST: f64 = 1.0 / 16.0;
 /// Pages moved up after as many were moved down.
@@ -348,7 +349,8 @@ impl Policy for Isotherm {
             self.decide(view, plan);
         }
         if self.books.changed() && self.overhead < FIRST {
-            (self.overhead, self.evidence) = (FIRST, 0);
+            // As much as recent savings allow: what was saved tells what there is to lose.
+            (self.overhead, self.evidence) = (MOST, 0);
         }
         plan.sampling = Some(self.resample(now));
         plan.work = self.work.take();

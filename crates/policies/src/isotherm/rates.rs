@@ -14,6 +14,8 @@ const UNIFORM: f64 = 0.01;
 /// modulo [`TIERS`]: the short memory has the high one.
 const AWAY: u16 = 1 << 15;
 const MOST: u16 = AWAY - 1;
+/// Share of what is known of samples' weights that an epoch keeps.
+const KEPT: f32 = 0.75;
 /// Tiers that are told apart; slower ones count as the last of them.
 const TIERS: u8 = 4;
 
@@ -43,6 +45,8 @@ pub(crate) struct Block {
     own: f64,
     /// Variance of a page's rate that its block's mean brings.
     shared: f64,
+    /// Variance of a count by chance, over its expectation.
+    chance: f64,
 }
 
 /// Counts that halve each time that so many samples have come.
@@ -62,6 +66,8 @@ struct Memory {
 pub(crate) struct Rates {
     counts: Vec<[u16; 2]>,
     regions: Vec<[Region; 2]>,
+    /// Of each region, how often its recent samples counted: the sum, and that of the squares.
+    weights: Vec<(f32, f32)>,
     memories: [Memory; 2],
     leader: usize,
     /// Half-life of the short memory in samples.
@@ -73,8 +79,9 @@ pub(crate) struct Rates {
 
 impl Region {
     /// Analyses the variance of a region's counts: what exceeds chance is a difference between pages of a
-    /// block, or between blocks (Buehlmann's credibility, in two stages).
-    fn of(counts: &[[u16; 2]], memory: usize) -> Self {
+    /// block, or between blocks (Buehlmann's credibility, in two stages). `chance`: variance by chance over
+    /// expectation.
+    fn of(counts: &[[u16; 2]], memory: usize, chance: f64) -> Self {
         let (mut total, mut squares, mut sums, mut blocks) = (0u64, 0u64, 0.0, 0.0);
         for block in counts.chunks(BLOCK) {
             let value = |count: &[u16; 2]| u64::from(count[memory] & MOST);
@@ -93,10 +100,9 @@ impl Region {
         let pages = counts.len() as f64;
         let mean = total as f64 / pages;
         let (within, between) = (squares as f64 - sums, sums - mean * total as f64);
-        // Chance alone gives a count of expectation m a variance of m (Poisson).
-        let within = (within / (pages - blocks).max(1.0)).max(mean);
+        let within = (within / (pages - blocks).max(1.0)).max(chance * mean);
         let between = (between / f64::max(blocks - 1.0, 1.0)).max(within);
-        let page = 1.0 - mean / within;
+        let page = 1.0 - chance * mean / within;
         let block = 1.0 - within / between;
         let noise = within * blocks / pages;
         Self { mean: mean as f32, block: block as f32, page: page as f32, noise: noise as f32 }
@@ -108,7 +114,7 @@ impl Block {
     #[inline]
     pub(crate) fn rate(&self, count: u16) -> Rate {
         let mean = self.around + self.own * (f64::from(count) - self.around);
-        Rate { mean, variance: self.own * mean + self.shared }
+        Rate { mean, variance: self.own * self.chance * mean + self.shared }
     }
 }
 
@@ -128,6 +134,7 @@ impl Rates {
         Self {
             counts: vec![[0; 2]; pages],
             regions: vec![[Region::default(); 2]; pages.div_ceil(REGION)],
+            weights: vec![(0.0, 0.0); pages.div_ceil(REGION)],
             memories: [Memory::default(), Memory::default()],
             leader: 1,
             half_life: pages.max(1) as f64 / 2.0,
@@ -144,6 +151,7 @@ impl Rates {
         if pages > self.pages() {
             self.counts.resize(pages, [0; 2]);
             self.regions.resize(pages.div_ceil(REGION), [Region::default(); 2]);
+            self.weights.resize(pages.div_ceil(REGION), (0.0, 0.0));
         }
     }
 
@@ -156,7 +164,8 @@ impl Rates {
         let region = &self.regions[page / REGION][memory];
         let (mean, own, shared) = (f64::from(region.mean), f64::from(region.page), f64::from(region.block));
         let around = mean + shared * (f64::from(sum) / counts.len() as f64 - mean);
-        Block { around, own, shared: (1.0 - own).powi(2) * shared * f64::from(region.noise) }
+        let shared = (1.0 - own).powi(2) * shared * f64::from(region.noise);
+        Block { around, own, shared, chance: chance(self.weights[page / REGION]) }
     }
 
     /// Returns the share of all samples that a memory expects of a page.
@@ -177,6 +186,9 @@ impl Rates {
             let odds = self.prediction(page, 0) / self.prediction(page, 1);
             self.lead += odds.ln() - self.lead / self.half_life;
             let size = REGION.min(self.counts.len() - page / REGION * REGION);
+            let (sum, squares) = &mut self.weights[page / REGION];
+            *sum += f32::from(times);
+            *squares += f32::from(times).powi(2);
             let regions = &mut self.regions[page / REGION];
             let counts = self.counts[page].iter_mut().zip(regions);
             for (memory, (count, region)) in self.memories.iter_mut().zip(counts) {
@@ -218,9 +230,13 @@ impl Rates {
             if self.memories[memory].fresh >= half_life {
                 self.halve(memory);
             }
-            for (regions, counts) in self.regions.iter_mut().zip(self.counts.chunks(REGION)) {
-                regions[memory] = Region::of(counts, memory);
+            let regions = self.regions.iter_mut().zip(self.counts.chunks(REGION)).zip(&self.weights);
+            for ((regions, counts), &weights) in regions {
+                regions[memory] = Region::of(counts, memory, chance(weights));
             }
+        }
+        for (sum, squares) in &mut self.weights {
+            (*sum, *squares) = (*sum * KEPT, *squares * KEPT);
         }
         self.leader = usize::from(self.lead <= 0.0);
         let pages = self.pages().max(1) as f64;
@@ -287,8 +303,14 @@ impl Rates {
     }
 
     pub(crate) fn bytes(&self) -> usize {
-        size_of_val(&self.counts[..]) + size_of_val(&self.regions[..])
+        size_of_val(&self.counts[..]) + size_of_val(&self.regions[..]) + size_of_val(&self.weights[..])
     }
+}
+
+/// Returns the variance of a count by chance, over its expectation: 1 where samples count once each (Poisson),
+/// as often as they count otherwise. A phase of one thread has few samples that each count much.
+fn chance((sum, squares): (f32, f32)) -> f64 {
+    if sum > 0.0 { f64::from(squares / sum) } else { 1.0 }
 }
 
 fn told_apart(tier: TierId) -> u8 {
@@ -308,7 +330,9 @@ mod tests {
     /// Counts each page so often, once around after the other.
     fn counted(pages: usize, times: impl Fn(usize) -> u16) -> Rates {
         let mut rates = Rates::new(pages);
-        (0..pages).for_each(|page| rates.count(PageId(page as u32), times(page)));
+        for page in 0..pages {
+            (0..times(page)).for_each(|_| rates.count(PageId(page as u32), 1));
+        }
         rates.age();
         rates
     }
@@ -330,6 +354,21 @@ mod tests {
         let (inside, outside) = (block.rate(PageId(48)).mean, block.rate(PageId(0)).mean);
         assert!(inside > 6.5, "its 6 samples are few against its block's 8: {inside}");
         assert!(outside < 1.5, "{outside}");
+    }
+
+    #[test]
+    fn a_sample_that_counts_much_is_one_event() {
+        let mut rates = Rates::new(REGION);
+        // Every fourth page has a sample, which counts 40 times: chance alone, as if it counted once. Counts
+        // are halved once.
+        (0..REGION as u32).step_by(4).for_each(|page| rates.count(PageId(page), 40));
+        rates.age();
+        let (sampled, other) = (rates.rate(PageId(0)), rates.rate(PageId(1)));
+        assert!(
+            (sampled.mean - 5.0).abs() < 0.5 && (other.mean - 5.0).abs() < 0.5,
+            "{sampled:?} {other:?}"
+        );
+        assert!(sampled.variance < 1.0, "{sampled:?}");
     }
 
     #[test]
