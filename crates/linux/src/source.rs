@@ -95,6 +95,15 @@ pub struct DeviceAnswer {
     pub report: Option<DeviceReport>,
 }
 
+/// What moving pages costs on a modelled machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Prices {
+    /// A `move_pages` call.
+    pub call: Nanos,
+    /// Each page that it moves, copy included.
+    pub page: Nanos,
+}
+
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SourceStatistics {
     pub delivered: u64,
@@ -196,6 +205,12 @@ pub trait AccessSource: Send {
     /// Returns the programs' time since the source was made, where it is not the machine's clock: that of the
     /// modelled machine under emulation. Policies' rates, windows and rests follow it.
     fn clock(&self) -> Option<Nanos> {
+        None
+    }
+
+    /// Returns what moves cost on the modelled machine, where its time is the [`Self::clock`]. The source's
+    /// own `program_time` is in that time, too.
+    fn prices(&self) -> Option<Prices> {
         None
     }
 

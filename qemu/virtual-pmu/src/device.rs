@@ -1,6 +1,6 @@
 //! The plugin's side of the shared memory.
 
-use core::sync::atomic::Ordering;
+use core::sync::atomic::{AtomicU64, Ordering};
 
 use crate::control::{self, get, set};
 use crate::layout::{LayoutError, MAGIC, MAX_TIERS, RingPlace, VERSION, word};
@@ -11,6 +11,33 @@ pub struct Identity {
     /// Number of counted tiers, 1 to [`MAX_TIERS`].
     pub tiers: usize,
     pub vcpus: usize,
+    pub prices: Prices,
+}
+
+/// Costs of tiering on the modelled machine, in nanoseconds: what they take in the guest tells nothing of it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Prices {
+    /// A sample that takes an interrupt of its own, and one that the processor buffers.
+    pub sample: u64,
+    pub buffered_sample: u64,
+    /// A `move_pages` call, and each page that it moves, copy included.
+    pub move_call: u64,
+    pub move_page: u64,
+}
+
+impl Prices {
+    pub(crate) fn read(words: &[AtomicU64]) -> Self {
+        let [sample, buffered_sample, move_call, move_page] =
+            core::array::from_fn(|index| get(words, word::PRICES + index));
+        Self { sample, buffered_sample, move_call, move_page }
+    }
+
+    fn write(self, words: &[AtomicU64]) {
+        let Self { sample, buffered_sample, move_call, move_page } = self;
+        for (index, price) in [sample, buffered_sample, move_call, move_page].into_iter().enumerate() {
+            set(words, word::PRICES + index, price);
+        }
+    }
 }
 
 /// Plugin's side: it obeys requests, counts and writes samples.
@@ -28,7 +55,7 @@ impl<W: Words> Device<W> {
     /// # Errors
     /// If the memory is too small or there are too many tiers.
     pub fn new(memory: W, identity: Identity) -> Result<Self, LayoutError> {
-        let Identity { tiers, vcpus } = identity;
+        let Identity { tiers, vcpus, prices } = identity;
         if !(1..=MAX_TIERS).contains(&tiers) {
             return Err(LayoutError::Tiers { tiers });
         }
@@ -41,6 +68,7 @@ impl<W: Words> Device<W> {
         set(words, word::RING_CAPACITY, ring.capacity);
         set(words, word::TIERS, tiers as u64);
         set(words, word::VCPUS, vcpus as u64);
+        prices.write(words);
         // A guest that finds the magic word finds the rest.
         set(words, word::MAGIC, MAGIC);
         Ok(Self { memory, ring, head: 0, tiers })

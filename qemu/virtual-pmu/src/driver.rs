@@ -4,7 +4,7 @@ use core::sync::atomic::Ordering;
 
 use crate::control::{self, get, set};
 use crate::layout::{LayoutError, MAGIC, MAX_TIERS, RingPlace, VERSION, word};
-use crate::{Control, Mailbox, Record, Snapshot, Words};
+use crate::{Control, Mailbox, Prices, Record, Snapshot, Words};
 
 /// Guest's side: one driver takes samples, others may count. Requests hold once the doorbell is answered.
 #[derive(Debug)]
@@ -46,6 +46,10 @@ impl<W: Words> Driver<W> {
 
     pub fn vcpus(&self) -> u64 {
         get(self.memory.words(), word::VCPUS)
+    }
+
+    pub fn prices(&self) -> Prices {
+        Prices::read(self.memory.words())
     }
 
     pub fn capacity(&self) -> u64 {

@@ -6,7 +6,7 @@ use crate::Words;
 
 pub const MAGIC: u64 = u64::from_le_bytes(*b"ISOTHPMU");
 /// Version of the layout; grows with every change.
-pub const VERSION: u64 = 2;
+pub const VERSION: u64 = 3;
 pub const USUAL_BYTES: usize = 16 << 20;
 /// Smallest memory that a layout fits in, in bytes.
 pub const MIN_BYTES: usize = 64 << 10;
@@ -28,6 +28,8 @@ pub mod word {
     pub const RING_CAPACITY: usize = 4;
     pub const TIERS: usize = 5;
     pub const VCPUS: usize = 6;
+    /// [`crate::Prices`] of the modelled machine, a word for each.
+    pub const PRICES: usize = 10;
 
     /// Last doorbell answered.
     pub const ANSWERED: usize = 8;

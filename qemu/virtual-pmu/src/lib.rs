@@ -19,11 +19,11 @@
 //! Neither side trusts the other's words: an impossible position or size counts as a full or an empty ring.
 //!
 //! ```
-//! use isotherm_virtual_pmu::{Control, Device, Driver, Identity, Process, Record, layout::MIN_BYTES};
+//! use isotherm_virtual_pmu::{Control, Device, Driver, Identity, Prices, Process, Record, layout::MIN_BYTES};
 //! use std::sync::atomic::AtomicU64;
 //!
 //! let memory: Vec<AtomicU64> = (0..MIN_BYTES / 8).map(|_| AtomicU64::new(0)).collect();
-//! let mut plugin = Device::new(&memory[..], Identity { tiers: 2, vcpus: 1 })?;
+//! let mut plugin = Device::new(&memory[..], Identity { tiers: 2, vcpus: 1, prices: Prices::default() })?;
 //! let mut guest = Driver::open(&memory[..])?;
 //!
 //! guest.set_control(Control { counting: true, ..Control::default() });
@@ -58,7 +58,7 @@ use core::sync::atomic::AtomicU64;
 
 pub use control::{Control, Mailbox};
 pub use counters::{Snapshot, TierCount};
-pub use device::{Device, Identity};
+pub use device::{Device, Identity, Prices};
 pub use driver::Driver;
 pub use layout::LayoutError;
 pub use record::{Process, Record};

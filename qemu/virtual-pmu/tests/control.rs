@@ -3,14 +3,15 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use isotherm_virtual_pmu::layout::{FILTER_ENTRIES, MAX_TIERS, MIN_BYTES, USUAL_BYTES, word};
-use isotherm_virtual_pmu::{Control, Device, Driver, Identity, LayoutError, Mailbox};
+use isotherm_virtual_pmu::{Control, Device, Driver, Identity, LayoutError, Mailbox, Prices};
 use proptest::prelude::*;
 
 fn memory(bytes: usize) -> Vec<AtomicU64> {
     (0..bytes / 8).map(|_| AtomicU64::new(u64::MAX)).collect()
 }
 
-const IDENTITY: Identity = Identity { tiers: 2, vcpus: 3 };
+const PRICES: Prices = Prices { sample: 1500, buffered_sample: 300, move_call: 27_000, move_page: 1200 };
+const IDENTITY: Identity = Identity { tiers: 2, vcpus: 3, prices: PRICES };
 
 proptest! {
     #[test]
@@ -78,7 +79,7 @@ fn memory_of_others_is_refused_with_its_reason() {
         set(index, before);
     }
     let refused =
-        |tiers| Device::new(&whole[..], Identity { tiers, vcpus: 1 }).map(|_| ()).expect_err("refused");
+        |tiers| Device::new(&whole[..], Identity { tiers, ..IDENTITY }).map(|_| ()).expect_err("refused");
     assert_eq!(refused(0), LayoutError::Tiers { tiers: 0 });
     assert_eq!(refused(9), LayoutError::Tiers { tiers: 9 });
 }

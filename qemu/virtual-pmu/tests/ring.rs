@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use isotherm_virtual_pmu::layout::{MIN_BYTES, word};
-use isotherm_virtual_pmu::{Device, Driver, Identity, Process, Record, Snapshot};
+use isotherm_virtual_pmu::{Device, Driver, Identity, Prices, Process, Record, Snapshot};
 use proptest::prelude::*;
 
 fn memory() -> Vec<AtomicU64> {
@@ -12,7 +12,7 @@ fn memory() -> Vec<AtomicU64> {
 }
 
 fn identity() -> Identity {
-    Identity { tiers: 2, vcpus: 1 }
+    Identity { tiers: 2, vcpus: 1, prices: Prices::default() }
 }
 
 /// Returns the n-th record; each of its words depends on `n`.

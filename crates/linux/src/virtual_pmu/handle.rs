@@ -4,7 +4,7 @@ use std::path::Path;
 
 use isotherm_core::Nanos;
 use isotherm_virtual_pmu::layout::MAX_TIERS;
-use isotherm_virtual_pmu::{Control, Driver, Record, Snapshot};
+use isotherm_virtual_pmu::{Control, Driver, Prices, Record, Snapshot};
 
 use super::{device, mailbox};
 use crate::files::Tree;
@@ -52,6 +52,11 @@ impl VirtualPmu {
             pmu.set_scope(&[tgid])?;
         }
         pmu.begin_epoch()
+    }
+
+    /// Returns what tiering costs on the modelled machine.
+    pub(super) fn prices(&self) -> Prices {
+        self.driver.prices()
     }
 
     /// Returns whether a user of the device chose the process by name, and it is counted.

@@ -9,7 +9,7 @@ use isotherm_core::{Nanos, Sampling, SamplingRate, Signal, Signals};
 use super::VirtualPmuSource;
 use crate::LinuxError;
 use crate::process::Pid;
-use crate::source::{Access, AccessSource, SourceStatistics};
+use crate::source::{Access, AccessSource, Prices, SourceStatistics};
 
 /// Most accesses kept for an engine until it takes them; the rest is lost and counted.
 const MAX_KEPT: usize = 1 << 18;
@@ -146,6 +146,10 @@ impl AccessSource for SharedVirtualPmu {
 
     fn clock(&self) -> Option<Nanos> {
         locked(&self.device).source.clock()
+    }
+
+    fn prices(&self) -> Option<Prices> {
+        locked(&self.device).source.prices()
     }
 
     fn statistics(&self) -> SourceStatistics {

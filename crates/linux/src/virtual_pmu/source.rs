@@ -15,9 +15,8 @@ use super::handle::VirtualPmu;
 use super::timeline::Timeline;
 use super::totals::Totals;
 use crate::LinuxError;
-use crate::perf::sample_cost;
 use crate::process::Pid;
-use crate::source::{Access, AccessSource, Cause, SourceStatistics};
+use crate::source::{Access, AccessSource, Cause, Prices, SourceStatistics};
 
 /// Samples misses of followed processes and counts those of each tier.
 ///
@@ -80,11 +79,19 @@ impl VirtualPmuSource {
         self.pmu.sample(periods, Control::all_events(request.stores), each_tier, false)
     }
 
+    /// Returns the time that a sample takes of the program: in frequency mode each has an interrupt.
+    fn sample_price(&self) -> Nanos {
+        let prices = self.pmu.prices();
+        let buffered = self.frequency.is_none();
+        Nanos(if buffered { prices.buffered_sample } else { prices.sample })
+    }
+
     fn deliver(&mut self, record: Record, accesses: &mut Vec<Access>) {
         match record.process {
             Process::Tgid(tgid) if self.followed.contains(&tgid) => {
                 accesses.push(access(tgid, &record, self.timeline.time_of(record.time)));
                 self.statistics.delivered += 1;
+                self.statistics.program_time += self.sample_price();
             }
             _ => self.statistics.foreign += 1,
         }
@@ -225,10 +232,14 @@ impl AccessSource for VirtualPmuSource {
         Some(self.timeline.now())
     }
 
-    /// The device's samples cost the guest nothing; they count as a processor's would.
+    fn prices(&self) -> Option<Prices> {
+        let prices = self.pmu.prices();
+        Some(Prices { call: Nanos(prices.move_call), page: Nanos(prices.move_page) })
+    }
+
+    /// The device's samples cost the guest nothing; they count as on the modelled machine.
     fn statistics(&self) -> SourceStatistics {
-        let program_time = sample_cost(SamplingRate::Period(1)).0 * self.statistics.delivered;
-        SourceStatistics { program_time: Nanos(program_time), ..self.statistics }
+        self.statistics
     }
 }
 

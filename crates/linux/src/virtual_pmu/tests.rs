@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 
 use isotherm_core::{Counters, Nanos, Operation, Sampling, SamplingRate, SamplingScope, Signal, TierId};
 use isotherm_virtual_pmu::layout::MIN_BYTES;
-use isotherm_virtual_pmu::{Control, Device, Identity, Process, Record, Snapshot};
+use isotherm_virtual_pmu::{Control, Device, Identity, Prices, Process, Record, Snapshot};
 
 use super::{SharedVirtualPmu, VirtualPmu, VirtualPmuSource, is_present};
 use crate::process::Pid;
@@ -27,6 +27,7 @@ struct Machine {
     thread: Option<JoinHandle<()>>,
 }
 
+const PRICES: Prices = Prices { sample: 1500, buffered_sample: 300, move_call: 27_000, move_page: 1200 };
 const PCI: &str = "sys/bus/pci/devices/0000:00:04.0";
 
 fn write(root: &Path, file: &str, content: impl AsRef<[u8]>) {
@@ -51,7 +52,7 @@ impl Machine {
         );
         let file = OpenOptions::new().read(true).write(true).open(root.path().join(PCI).join("resource2"));
         let mapping = Mapping::new(&file.expect("there"), MIN_BYTES).expect("mapped");
-        let device = Device::new(mapping, Identity { tiers: 2, vcpus: 1 }).expect("a layout");
+        let device = Device::new(mapping, Identity { tiers: 2, vcpus: 1, prices: PRICES }).expect("a layout");
         let mut machine = Self {
             root,
             plugin: Arc::new(Mutex::new(device)),

@@ -19,6 +19,18 @@ pub(super) struct Costs {
     looked: Nanos,
     /// Processor time of the engine for moves.
     pub(super) moving: Nanos,
+    /// What moves have cost by a modelled machine's prices.
+    pub(super) modelled_moves: Nanos,
+    /// The last costs in a modelled machine's time.
+    modelled: Modelled,
+}
+
+/// Costs that are known in the programs' own time, since it is a modelled machine's: what an emulated kernel
+/// takes for a move tells nothing of a real one.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Modelled {
+    pub(super) sampling: Nanos,
+    pub(super) moving: Nanos,
 }
 
 impl Costs {
@@ -54,8 +66,9 @@ impl Costs {
 
     /// Adds what has come since the last reading; `now`: the programs' clock. Where that is not this
     /// machine's (an emulated one's), a cost counts by how far it went on meanwhile.
-    pub(super) fn add(&mut self, now: Nanos, reading: Spent) -> Spent {
+    pub(super) fn add(&mut self, now: Nanos, reading: Spent, modelled: Modelled) -> Spent {
         let before = std::mem::replace(&mut self.read, reading);
+        let modelled_before = std::mem::replace(&mut self.modelled, modelled);
         let passed = (now - self.began) - self.spent.elapsed;
         let pace = passed.0 as f64 / (reading.elapsed - before.elapsed).0.max(1) as f64;
         let scaled = |part: fn(&Spent) -> Nanos| {
@@ -63,9 +76,10 @@ impl Costs {
         };
         self.spent.elapsed += passed;
         self.spent.running += scaled(|spent| spent.running);
-        self.spent.sampling += scaled(|spent| spent.sampling);
+        self.spent.sampling +=
+            scaled(|spent| spent.sampling) + (modelled.sampling - modelled_before.sampling);
         self.spent.deciding += scaled(|spent| spent.deciding);
-        self.spent.moving += scaled(|spent| spent.moving);
+        self.spent.moving += scaled(|spent| spent.moving) + (modelled.moving - modelled_before.moving);
         self.spent
     }
 }
@@ -88,19 +102,21 @@ mod tests {
     #[test]
     fn costs_of_an_emulated_machine_are_in_its_time() {
         let mut costs = Costs::default();
-        costs.add(Nanos(0), Spent::default());
-        let spent = costs.add(Nanos(100_000), reading(10));
+        costs.add(Nanos(0), Spent::default(), Modelled::default());
+        let modelled = Modelled { sampling: Nanos(700), moving: Nanos(900) };
+        let spent = costs.add(Nanos(100_000), reading(10), modelled);
         assert_eq!(spent.elapsed, Nanos(100_000), "it ran a hundred times more slowly");
-        assert_eq!((spent.running, spent.sampling), (Nanos(200_000), Nanos(2000)));
-        assert_eq!((spent.deciding, spent.moving), (Nanos(3000), Nanos(4000)));
+        assert_eq!((spent.running, spent.deciding), (Nanos(200_000), Nanos(3000)));
+        let own = "what the modelled machine's prices tell is in its time already";
+        assert_eq!((spent.sampling, spent.moving), (Nanos(2700), Nanos(4900)), "{own}");
     }
 
     #[test]
     fn another_policy_is_not_charged_for_the_one_before() {
         let mut costs = Costs::default();
-        costs.add(Nanos(10_000_000), reading(10));
+        costs.add(Nanos(10_000_000), reading(10), Modelled::default());
         costs.begin(Nanos(10_000_000));
-        let spent = costs.add(Nanos(15_000_000), reading(15));
+        let spent = costs.add(Nanos(15_000_000), reading(15), Modelled::default());
         assert_eq!(spent, reading(5));
     }
 

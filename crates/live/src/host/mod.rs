@@ -53,8 +53,8 @@ use std::time::Duration;
 use isotherm_core::live_result::{Estimate, Summary};
 use isotherm_core::machine_status::MappingStatus;
 use isotherm_core::{
-    Allocation, Bytes, Gauge, Host, Nanos, Outcome, PageId, Pages, Plan, Policy, SampleBatch, Sampling,
-    Signal, Signals, Spent, TierId, View, Work,
+    Allocation, Bytes, Gauge, Host, MoveStatus, Nanos, Outcome, PageId, Pages, Plan, Policy, SampleBatch,
+    Sampling, Signal, Signals, Spent, TierId, View, Work,
 };
 use isotherm_linux::LinuxError;
 use isotherm_linux::clock;
@@ -62,7 +62,7 @@ use isotherm_linux::process::Pid;
 use isotherm_linux::source::{AccessSource, SourceStatistics};
 use isotherm_shares::Curve;
 
-use costs::Costs;
+use costs::{Costs, Modelled};
 use feed::Feed;
 use growth::Growth;
 use lessons::Lessons;
@@ -280,15 +280,22 @@ impl LiveHost {
             self.feed.sources.iter().map(|source| of(&source.statistics())).sum::<Nanos>()
         };
         let agents = used(|source| source.agent_cpu);
-        let sampling = used(|source| source.program_time);
+        // A source with a clock of its own tells its costs by that.
+        let sampling = |by_clock: bool| {
+            let sources = self.feed.sources.iter().filter(|source| source.clock().is_some() == by_clock);
+            sources.map(|source| source.statistics().program_time).sum::<Nanos>()
+        };
+        let modelled = Modelled { sampling: sampling(true), moving: self.costs.modelled_moves };
+        let sampling = sampling(false);
         let inside = if self.options.inside.is_some() { engine } else { Nanos(0) };
         let moving = self.costs.moving;
         let running = self.costs.ran() - (agents + inside);
         // An emulated program takes longer than its own clock says; an engine polls by the machine's.
         let emulated = self.feed.clock().is_some();
         let deciding = if emulated { Nanos(0) } else { (engine + agents) - moving };
+        let moving = if self.feed.prices().is_some() { Nanos(0) } else { moving };
         let reading = Spent { elapsed: self.recorder.now(), running, sampling, deciding, moving };
-        self.costs.add(self.now(), reading)
+        self.costs.add(self.now(), reading, modelled)
     }
 
     pub fn note(&mut self, metadata: Bytes, fill: impl FnOnce(&mut Vec<Gauge>)) {
@@ -630,6 +637,10 @@ impl Host for LiveHost {
         }
         self.memory.migrate(&plan.moves, &mut outcome.moves, &mut self.recorder.tally);
         self.costs.moving += clock::thread_cpu() - start;
+        if let Some(prices) = self.feed.prices().filter(|_| !plan.moves.is_empty()) {
+            let moved = outcome.moves.iter().filter(|&&status| status == MoveStatus::Moved).count();
+            self.costs.modelled_moves += prices.call + Nanos(prices.page.0 * moved as u64);
+        }
         self.arm(&plan.arm);
         if let Some(request) = plan.device {
             self.feed.each(|source| source.command(request));

@@ -2,10 +2,10 @@
 
 use isotherm_core::cache::Cache;
 use isotherm_core::{Counters, PageSize};
-use isotherm_machine::{CostModel, Footprint, Miss};
+use isotherm_machine::{CostModel, Footprint, Miss, transfer_time};
 use isotherm_qemu_api::access::Kind as Access;
 use isotherm_virtual_pmu::{
-    Control, Device, Identity, LayoutError, Mailbox, Process, Record, Snapshot, TierCount, layout,
+    Control, Device, Identity, LayoutError, Mailbox, Prices, Process, Record, Snapshot, TierCount, layout,
 };
 
 use crate::accounts::{AccountId, Accounts, Followed};
@@ -82,6 +82,18 @@ fn cost_model(options: &Options, vcpus: u16) -> Result<CostModel, ModelError> {
     CostModel::new(&options.profile, vcpus, memory).ok_or(ModelError::Machine(vcpus))
 }
 
+/// Returns what tiering costs on the modelled machine, by its profile.
+fn prices(options: &Options) -> Prices {
+    let costs = &options.profile.costs;
+    let copy = transfer_time(PageSize::Base.bytes().0, costs.copy_bandwidth) / 1000;
+    Prices {
+        sample: costs.sample.0,
+        buffered_sample: costs.buffered_sample.0,
+        move_call: costs.move_call.0,
+        move_page: costs.move_page.0 + copy,
+    }
+}
+
 impl Model {
     /// Makes a model of `vcpus` vCPUs that counts nothing until the guest asks.
     pub(crate) fn new(options: Options, memory: Memory, vcpus: u16) -> Result<Self, ModelError> {
@@ -89,7 +101,7 @@ impl Model {
         let control = Control::default();
         Ok(Self {
             cache: Cache::new(options.geometry),
-            device: Device::new(memory, Identity { tiers, vcpus: vcpus.into() })?,
+            device: Device::new(memory, Identity { tiers, vcpus: vcpus.into(), prices: prices(&options) })?,
             vcpus,
             mailbox: None,
             followed: Followed::default(),

@@ -12,7 +12,9 @@ use isotherm_core::{
 };
 use isotherm_linux::LinuxError;
 use isotherm_linux::process::Pid;
-use isotherm_linux::source::{Access, AccessSource, Cause, DeviceAnswer, Race, ScannedMapping, Untouched};
+use isotherm_linux::source::{
+    Access, AccessSource, Cause, DeviceAnswer, Prices, Race, ScannedMapping, Untouched,
+};
 
 use super::options::Options;
 use super::signals::counter_origin;
@@ -152,6 +154,11 @@ impl Feed {
 
     pub(crate) fn clock(&self) -> Option<Nanos> {
         self.sources.iter().find_map(|source| source.clock())
+    }
+
+    /// Returns what moves cost, where the machine is a modelled one.
+    pub(crate) fn prices(&self) -> Option<Prices> {
+        self.sources.iter().find_map(|source| source.prices())
     }
 
     pub(crate) fn is_behind(&self) -> bool {
