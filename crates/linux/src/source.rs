@@ -95,7 +95,7 @@ pub struct DeviceAnswer {
     pub report: Option<DeviceReport>,
 }
 
-/// What moving pages costs on a modelled machine.
+/// Cost of moving pages on a modelled machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Prices {
     /// A `move_pages` call.

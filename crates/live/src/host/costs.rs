@@ -19,7 +19,7 @@ pub(super) struct Costs {
     looked: Nanos,
     /// Processor time of the engine for moves.
     pub(super) moving: Nanos,
-    /// What moves have cost by a modelled machine's prices.
+    /// Cost of moves so far by a modelled machine's prices.
     pub(super) modelled_moves: Nanos,
     /// The last costs in a modelled machine's time.
     modelled: Modelled,

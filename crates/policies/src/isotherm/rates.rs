@@ -307,8 +307,8 @@ impl Rates {
     }
 }
 
-/// Returns the variance of a count by chance, over its expectation: 1 where samples count once each (Poisson),
-/// as often as they count otherwise. A phase of one thread has few samples that each count much.
+/// Returns the variance of a count by chance, over its expectation: how often samples count, 1 as in
+/// Poisson's. A phase of one thread has few samples that each count much.
 fn chance((sum, squares): (f32, f32)) -> f64 {
     if sum > 0.0 { f64::from(squares / sum) } else { 1.0 }
 }
@@ -364,10 +364,7 @@ mod tests {
         (0..REGION as u32).step_by(4).for_each(|page| rates.count(PageId(page), 40));
         rates.age();
         let (sampled, other) = (rates.rate(PageId(0)), rates.rate(PageId(1)));
-        assert!(
-            (sampled.mean - 5.0).abs() < 0.5 && (other.mean - 5.0).abs() < 0.5,
-            "{sampled:?} {other:?}"
-        );
+        assert!((sampled.mean - 5.0).abs() < 0.5 && (other.mean - 5.0).abs() < 0.5, "{sampled:?} {other:?}");
         assert!(sampled.variance < 1.0, "{sampled:?}");
     }
 
