@@ -5,6 +5,7 @@ docs/papers/isotherm.md.
     scripts/isotherm-policy.py dev            the half that was looked at while the policy was written
     scripts/isotherm-policy.py held           the half that was not, until version 2 of the policy
     scripts/isotherm-policy.py fresh          other sizes and seeds, run once when version 2 was done
+    scripts/isotherm-policy.py adaptation     how soon hits are back after the hot set has changed
     scripts/isotherm-policy.py dev gups redis --fast 1:2,1:16 --policies memtis,jenga
 
 Each row is a workload at one size of the fast tier: long-run slowdowns, the single best other policy there,
@@ -122,9 +123,33 @@ def mean(values):
     return math.exp(sum(map(math.log, values)) / len(values))
 
 
+def adaptation(options):
+    """Prints, for a hot set of dependent reads that changes halfway, the hit ratio before the change and
+    where it is lowest, and the time until it is back at nine tenths of that of the last tenth."""
+    settings = "pattern=chase regions=16 hot_share=0.9 footprint=64M threads=2 phases=2"
+    policies = ["isotherm", *options.policies.split(",")]
+    print("| reads of a thread | policy | hits before | lowest | adapted after | slowdown |\n" + "|---" * 6 + "|")
+    for operations in ("30M", "80M"):
+        command = [options.isotherm, "simulate", "--quiet", "--json", "--workload", "masim", "--fast", options.fast,
+                   "--intervals", "4000", "--policy", ",".join(policies), "--set", f"masim.operations={operations}"]
+        command += [f"--set=masim.{setting}" for setting in settings.split()]
+        result = subprocess.run(command, check=True, stdout=subprocess.PIPE)
+        for run in json.loads(result.stdout)["runs"]:
+            ratios = [interval["hits"] / max(interval["accesses"], 1) for interval in run["timeline"]]
+            tenth, middle = len(ratios) // 10, len(ratios) // 2
+            low = min(range(middle - tenth, middle + tenth), key=ratios.__getitem__)
+            end = sum(ratios[-tenth:]) / tenth
+            back = next((i for i in range(low, len(ratios)) if ratios[i] >= 0.9 * end), None)
+            # The set changes where hits are first below the lowest third of the way down.
+            fall = next(i for i in range(middle - tenth, low + 1) if ratios[i] <= end - (end - ratios[low]) / 3)
+            after = "never" if back is None else f"{(run['timeline'][back]['end_ns'] - run['timeline'][fall]['end_ns']) / 1e6:.0f} ms"
+            before = sum(ratios[fall - tenth:fall]) / tenth
+            print(f"| {operations} | {run['policy']} | {before:.0%} | {ratios[low]:.0%} | {after} | {run['slowdown']:.3f} |")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("half", choices=["dev", "held", "fresh"])
+    parser.add_argument("half", choices=["dev", "held", "fresh", "adaptation"])
     parser.add_argument("inputs", nargs="*", help="only these")
     parser.add_argument("--isotherm", default="target/release/isotherm")
     parser.add_argument("--fast", default="1:8")
@@ -132,6 +157,8 @@ def main():
     parser.add_argument("--policies", default=RIVALS)
     parser.add_argument("--jobs", type=int, default=1, help="simulations at a time")
     options = parser.parse_args()
+    if options.half == "adaptation":
+        return adaptation(options)
     print("| input | fast | first-touch | isotherm | best other | oracle | against first-touch "
           "| as a whole run | of the distance | moves | of the best |")
     print("|---" * 11 + "|")
