@@ -110,7 +110,7 @@ impl Reader<'_> {
         let expected = format!("a multiple of {} such as \"512MiB\"", Machine::GRAIN);
         self.field(table, path, &expected, |value| {
             let bytes = value.as_str().and_then(|text| text.parse::<Bytes>().ok());
-            let whole = |bytes: &Bytes| bytes.0 > 0 && bytes.0 % Machine::GRAIN.0 == 0;
+            let whole = |bytes: &Bytes| bytes.0 > 0 && bytes.0.is_multiple_of(Machine::GRAIN.0);
             bytes.filter(|bytes| whole(bytes) && *bytes <= Machine::LARGEST)
         })
     }
