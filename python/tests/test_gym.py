@@ -124,7 +124,7 @@ def test_a_run_ends_with_its_environment(trace):
 def test_wrong_input_is_refused(trace):
     for options, problem in [
         ({"trace": "/no/such.trace"}, "/no/such.trace: cannot open"),
-        ({"trace": trace, "fast": "9:0:1"}, "'9:0:1' is not a size"),
+        ({"trace": trace, "fast": "9:x"}, "'9:x' is not a size"),
         ({"trace": trace, "max_accesses": 100, "sampling": SAMPLING}, "ended before a batch of samples"),
         ({"trace": trace, "allocation": "middle"}, "expected 'fast-first', 'slow-first' or 'weighted'"),
     ]:

@@ -86,7 +86,7 @@ def test_size_is_the_command_line_s(trace):
     ("options", "problem"),
     [
         ({"policy": "lur"}, "there is no policy 'lur'; did you mean lru"),
-        ({"fast": "9:0:1"}, "--fast: '9:0:1' is not a size"),
+        ({"fast": "9:x"}, "--fast: '9:x' is not a size"),
         ({"set": {"lru.bach": 1}, "policy": "lru"}, "lru has no parameter 'bach'"),
         ({"page_size": "big"}, "invalid value 'big'"),
         ({"machine": "no-such"}, "no-such"),
