@@ -430,8 +430,8 @@ mod tests {
         assert!(books.saved.abs() < 1e-6);
     }
 
-    /// FlexKVS: one thread stores what it loads from the network, and its stores, which do not stall, were
-    /// worth sixteen of the reads of sixteen threads. What moved for them made it up to 22 % slower.
+    /// FlexKVS: one thread fills it, and its writes, which do not stall, were worth sixteen of the reads of
+    /// sixteen threads. What moved for them made it up to 22 % slower.
     #[test]
     fn regression_stores_of_a_phase_that_do_not_stall_are_worth_nothing() {
         let mut books = Books::default();

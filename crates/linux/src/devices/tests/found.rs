@@ -1,3 +1,5 @@
+use std::path::Path;
+
 use isotherm_chmu::registers as unit;
 use isotherm_core::Signal;
 use isotherm_neoprof::registers as at;
@@ -23,30 +25,41 @@ fn the_register_locator_tells_where_a_unit_is() {
     assert_eq!(find::locate(&[]), None);
 }
 
+const DEVICE: &str = "sys/bus/pci/devices/0000:00:05.0";
+/// The device's memory.
+const RESOURCE: &str = "sys/bus/pci/devices/0000:00:05.0/resource2";
+
+fn write(root: &Path, name: &str, bytes: &[u8]) {
+    let path = root.join(name);
+    std::fs::create_dir_all(path.parent().expect("a directory")).expect("writable");
+    std::fs::write(path, bytes).expect("writable");
+}
+
+/// Makes a machine with a slow node of 256 MiB and a device whose memory is missing yet.
+fn machine() -> tempfile::TempDir {
+    let root = tempfile::tempdir().expect("a directory");
+    let write = |name: &str, bytes| write(root.path(), name, bytes);
+    write(&format!("{DEVICE}/vendor"), b"0x1af4\n");
+    write(&format!("{DEVICE}/device"), b"0x1110\n");
+    write("sys/devices/system/memory/block_size_bytes", b"8000000\n");
+    for block in [32, 33] {
+        write(&format!("sys/devices/system/node/node1/memory{block}/state"), b"online\n");
+    }
+    root
+}
+
 #[test]
 fn a_device_is_found_by_its_id_and_its_memory_by_the_slow_node() {
-    let root = tempfile::tempdir().expect("a directory");
-    let write = |name: &str, bytes: &[u8]| {
-        let path = root.path().join(name);
-        std::fs::create_dir_all(path.parent().expect("a directory")).expect("writable");
-        std::fs::write(path, bytes).expect("writable");
-    };
-    let device = "sys/bus/pci/devices/0000:00:05.0";
-    write(&format!("{device}/vendor"), b"0x1af4\n");
-    write(&format!("{device}/device"), b"0x1110\n");
+    let root = machine();
     let mut registers = vec![0u8; 1 << 16];
     let mut put =
         |at: u64, word: u64| registers[at as usize..at as usize + 8].copy_from_slice(&word.to_le_bytes());
     put(at::IDENTITY, at::IDENTITY_VALUE);
     put(at::PARAMETERS, sizes().to_word());
-    write("sys/devices/system/memory/block_size_bytes", b"8000000\n");
-    for block in [32, 33] {
-        write(&format!("sys/devices/system/node/node1/memory{block}/state"), b"online\n");
-    }
     let mut refused = Vec::new();
     let missing = find::open(root.path(), &[1], &mut refused).err().expect("no memory yet").to_string();
     assert!(missing.contains("needs CXL memory with a NeoProf"), "{missing}");
-    write(&format!("{device}/resource2"), &registers);
+    write(root.path(), RESOURCE, &registers);
     let source = find::open(root.path(), &[1], &mut refused).expect("a NeoProf");
     assert!(refused.is_empty() && source.offers().has(Signal::DeviceReports));
     find::open(root.path(), &[1, 2], &mut refused).err().expect("which node?");
@@ -55,24 +68,14 @@ fn a_device_is_found_by_its_id_and_its_memory_by_the_slow_node() {
 
 #[test]
 fn a_memory_that_stands_for_a_unit_is_known_by_its_first_word() {
-    let root = tempfile::tempdir().expect("a directory");
-    let write = |name: &str, bytes: &[u8]| {
-        let path = root.path().join(name);
-        std::fs::create_dir_all(path.parent().expect("a directory")).expect("writable");
-        std::fs::write(path, bytes).expect("writable");
-    };
-    let device = "sys/bus/pci/devices/0000:00:05.0";
-    write(&format!("{device}/vendor"), b"0x1af4\n");
-    write(&format!("{device}/device"), b"0x1110\n");
-    let mut model = isotherm_chmu::Model::new(isotherm_chmu::Sizes::of_memory(1 << 27)).expect("sizes");
+    let root = machine();
+    let mut model = isotherm_chmu::Model::new(isotherm_chmu::Sizes::of_memory(1 << 28)).expect("sizes");
     let block = (0..0x100).step_by(8).flat_map(|offset| model.read(offset).to_le_bytes());
     let mut memory = unit::STAND_IN.to_le_bytes().to_vec();
     memory.resize(unit::STAND_IN_BLOCK as usize, 0);
     memory.extend(block);
     memory.resize(unit::STAND_IN_BYTES as usize, 0);
-    write(&format!("{device}/resource2"), &memory);
-    write("sys/devices/system/memory/block_size_bytes", b"8000000\n");
-    write("sys/devices/system/node/node1/memory32/state", b"online\n");
+    write(root.path(), RESOURCE, &memory);
     let source = find::open(root.path(), &[1], &mut Vec::new()).expect("a unit");
     assert!(source.offers().has(Signal::DeviceHotPages) && !source.offers().has(Signal::DeviceReports));
 }
