@@ -328,6 +328,12 @@ impl Books {
         self.looking
     }
 
+    /// Adds to the cost.
+    #[cfg(test)]
+    pub(crate) fn spend(&mut self, cost: f64) {
+        self.cost += cost;
+    }
+
     /// Notes pages that were moved.
     pub(crate) fn note_moves(&mut self, pages: usize) {
         self.moved += pages as f64;

@@ -14,8 +14,10 @@
 //!              swap slow and fast pages, most different first, while
 //!                  (rate up - rate down - error) x gain x stay > price of a swap and its way back
 //!              as long as the allowance, less the way back of all displaced pages, pays for it
+//!              if it pays for none: swap displaced pages back, for their way back is set aside
 //!              sampling: denser if it paid, rarer if it did not
-//! between:     the counters wake it when the share of slow accesses changes
+//! between:     it plans again when a quarter of the swaps that waited for money can be paid for
+//!              the counters wake it when the share of slow accesses changes
 //! ```
 
 mod books;
@@ -39,6 +41,10 @@ const LEAST: f64 = 0.0001;
 const MOST: f64 = 0.03;
 /// Share of the savings that sampling may take.
 const OF_SAVINGS: f64 = 0.2;
+/// Overhead of sampling beside it while swaps wait for money.
+const WAITING: f64 = 0.001;
+/// Share of the waiting swaps that must be paid for before it plans again.
+const PAID: f64 = 0.25;
 /// Swaps from whose time the price is learned.
 const TRIAL: f64 = 32.0;
 /// Moves that a swap may come to: two pages, there and back.
@@ -58,6 +64,14 @@ struct Pair {
     lower: TierId,
 }
 
+/// The pages that may be swapped.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Pages {
+    All,
+    /// Those that are not where they were first. With two tiers they go back there.
+    Displaced,
+}
+
 #[derive(Debug)]
 pub(crate) struct Isotherm {
     books: Books,
@@ -72,6 +86,8 @@ pub(crate) struct Isotherm {
     evidence: usize,
     /// Pages that are not where they were first.
     displaced: usize,
+    /// While swaps wait for money: how many must be paid for before it plans again.
+    due: Option<f64>,
     /// Pages that were mapped at the last look, and when it was.
     mapped: (u64, Nanos),
     /// The cost of looking then, what had been saved, and when.
@@ -92,6 +108,7 @@ impl Isotherm {
             fresh: 0,
             evidence: 0,
             displaced: 0,
+            due: None,
             mapped: (0, Nanos(0)),
             before: (0.0, 0.0, 0.0),
             saving: 0.0,
@@ -117,41 +134,52 @@ impl Isotherm {
         if self.books.page_move.get().is_some() { allowed } else { allowed.min(TRIAL) }
     }
 
-    /// Ends an epoch: plans the swaps that pay.
+    /// Plans the swaps that pay, and that can be paid for.
     fn decide(&mut self, view: &dyn View, plan: &mut Plan) {
-        self.rates.age();
         let (pages, stay) = (self.rates.pages(), self.stay());
         self.work.swept += self.rates.bytes() as u64;
         let (swap, mut afforded) = (MOVES_OF_SWAP * self.books.price_of_move(), self.afforded());
-        let mut earned = 0.0;
+        let (mut earned, mut waiting) = (0.0, 0.0);
         let mut filled = vec![0; view.tiers()];
         for pair in self.pairs(view.tiers()) {
             self.work.operations += 12 * pages as u64;
             let value = self.books.saving(pair.upper, pair.lower) * stay / self.rates.exposure();
-            if value > 0.0 && afforded >= 1.0 {
+            if value > 0.0 {
                 let margin = swap / value;
                 let planned = sorted(plan);
-                let mut swaps = Swaps::new();
-                self.each_page(view, pair, &planned, |_, bin, fast| swaps.add(bin, fast));
                 let filled = &mut filled[pair.upper.index()];
                 let kept = spare(view, pair.upper) + *filled;
                 let free = view.free(pair.upper).0.saturating_sub(kept);
-                let cut = swaps.cut(free as u32, margin, afforded as u32);
+                let swaps = self.swaps(view, pair, &planned, Pages::All);
+                let paying = swaps.cut(free as u32, margin, u32::MAX).promoted;
+                let (which, cut) = if afforded >= 1.0 {
+                    (Pages::All, swaps.cut(free as u32, margin, afforded as u32))
+                } else {
+                    let swaps = self.swaps(view, pair, &planned, Pages::Displaced);
+                    (Pages::Displaced, swaps.cut(0, margin / 2.0, self.displaced as u32))
+                };
                 earned += cut.gain * value - f64::from(cut.promoted) * swap;
+                waiting += f64::from(paying);
                 if cut.promoted > 0 {
                     self.make_room(view, pair.lower, plan);
-                    *filled += self.swap(cut, view, pair, &sorted(plan), plan);
+                    *filled += self.swap(cut, view, pair, &sorted(plan), which, plan);
+                }
+                if which == Pages::All {
                     afforded -= f64::from(cut.promoted);
+                    waiting -= f64::from(cut.promoted);
                 }
             }
         }
+        let most = if self.books.page_move.get().is_some() { PAID * waiting } else { TRIAL };
+        self.due = (waiting > TRIAL).then(|| most.max(TRIAL));
         let (looking, saved, running) = (self.books.looking(), self.books.saved, self.books.elapsed());
         let passed = (running - self.before.2).max(1.0);
         self.saving += ((saved - self.before.1) / passed - self.saving) / 4.0;
         let cost = looking - self.before.0;
-        if earned > 4.0 * cost {
+        // While swaps wait it knows more than it can pay for.
+        if self.due.is_none() && earned > 4.0 * cost {
             self.overhead *= 2.0;
-        } else if earned < cost && self.evidence > 2 * pages {
+        } else if self.due.is_none() && earned < cost && self.evidence > 2 * pages {
             self.overhead /= 1.5;
         }
         self.before = (looking, saved, running);
@@ -179,13 +207,21 @@ impl Isotherm {
         new * self.books.time_of_move() > LOST * passed
     }
 
-    /// Calls `each` with every page of a pair of tiers that is not `planned`: its bin, and whether it is in
-    /// the upper one.
+    /// Bins these pages of a pair of tiers that are not `planned`.
+    fn swaps(&self, view: &dyn View, pair: Pair, planned: &[PageId], which: Pages) -> Swaps {
+        let mut swaps = Swaps::new();
+        self.each_page(view, pair, planned, which, |_, bin, fast| swaps.add(bin, fast));
+        swaps
+    }
+
+    /// Calls `each` with every such page of a pair of tiers that is not `planned`: its bin, and whether it is
+    /// in the upper one.
     fn each_page(
         &self,
         view: &dyn View,
         pair: Pair,
         planned: &[PageId],
+        which: Pages,
         mut each: impl FnMut(PageId, usize, bool),
     ) {
         let of_pair = |tier: &TierId| *tier == pair.upper || *tier == pair.lower;
@@ -200,6 +236,9 @@ impl Isotherm {
             let mut known = [None; 2];
             for (&page, tier) in pages[..count].iter().zip(tiers) {
                 if let Some(tier) = tier.filter(of_pair) {
+                    if which == Pages::Displaced && !self.rates.displaced(page) {
+                        continue;
+                    }
                     if !planned.is_empty() && planned.binary_search(&page).is_ok() {
                         continue;
                     }
@@ -225,7 +264,7 @@ impl Isotherm {
         }
         let mut pages = Vec::new();
         let pair = Pair { upper: tier, lower: last };
-        self.each_page(view, pair, &sorted(plan), |page, bin, upper| {
+        self.each_page(view, pair, &sorted(plan), Pages::All, |page, bin, upper| {
             if upper {
                 pages.push((bin, page));
             }
@@ -245,10 +284,11 @@ impl Isotherm {
         view: &dyn View,
         pair: Pair,
         planned: &[PageId],
+        which: Pages,
         plan: &mut Plan,
     ) -> u64 {
         let (mut up, mut down) = (Vec::new(), Vec::new());
-        self.each_page(view, pair, planned, |page, bin, fast| {
+        self.each_page(view, pair, planned, which, |page, bin, fast| {
             if cut.takes(bin, fast) {
                 if fast { down.push(page) } else { up.push(page) }
             }
@@ -275,7 +315,13 @@ impl Isotherm {
     fn resample(&mut self, now: Nanos) -> Sampling {
         let most = (2.0 * FIRST + OF_SAVINGS * self.saving.max(0.0)).min(MOST);
         self.overhead = self.overhead.clamp(LEAST, most);
-        let allowed = if self.books.allowance() > 0.0 { self.overhead } else { LEAST };
+        let allowed = if self.books.allowance() <= 0.0 {
+            LEAST
+        } else if self.due.is_some() {
+            self.overhead.min(OF_SAVINGS * self.saving.max(0.0) + WAITING)
+        } else {
+            self.overhead
+        };
         // A host that cannot tell what a sample costs keeps the first, rare one.
         let sample = self.books.sample.get().filter(|&price| price > 0.0);
         if let (Some(sample), Some(pace)) = (sample, self.books.pace()) {
@@ -343,8 +389,13 @@ impl Policy for Isotherm {
     }
 
     fn step(&mut self, now: Nanos, view: &mut dyn View, plan: &mut Plan) {
-        if !self.has_grown(now, view) && self.fresh >= self.batch() && view.tiers() > 1 {
-            self.fresh = 0;
+        let ends = self.fresh >= self.batch();
+        let paid = self.due.is_some_and(|due| self.afforded() >= due);
+        if !self.has_grown(now, view) && (ends || paid) && view.tiers() > 1 {
+            if ends {
+                self.fresh = 0;
+                self.rates.age();
+            }
             self.origins.clear();
             self.decide(view, plan);
         }
@@ -462,6 +513,57 @@ mod tests {
         assert!(policy.books.saved > 0.0);
         let displaced = (PAGES - 50..PAGES).filter(|&page| policy.rates.displaced(PageId(page)));
         assert!(displaced.count() >= 45);
+    }
+
+    /// A policy that has learned which pages are hot, before any of them has moved.
+    fn informed() -> (Isotherm, TestView) {
+        let mut view = TestView::new(&[Pages(FAST), Pages(u64::from(PAGES))], PAGES as usize);
+        let mut policy = Isotherm::new(&parameters(&[], &[]), &setup(PAGES as usize, FAST));
+        for round in 0..4 {
+            let pages: Vec<u32> = (0..300).map(|index| mostly_the_last(round as u32 * 300 + index)).collect();
+            let mut batch = batch(&view, round, &pages, policy.period);
+            batch.spent.sampling = Nanos(100_000 * (round + 1));
+            turn(&mut policy, &mut view, &batch, Nanos(10_000_000 * (round + 1)));
+        }
+        (policy, view)
+    }
+
+    /// The demo's sort stayed as first-touch left it: all that might be spent went into samples, and nothing
+    /// was left for eight hundred swaps that would have saved a twelfth of the time.
+    #[test]
+    fn regression_swaps_that_wait_for_money_stop_samples_and_move_without_new_ones() {
+        let (mut policy, mut view) = informed();
+        assert_eq!(policy.displaced, 0, "samples took all of the allowance");
+        let due = policy.due.expect("swaps wait");
+        assert!(due <= TRIAL && policy.overhead > WAITING, "{due} {}", policy.overhead);
+        let sampling = |policy: &mut Isotherm| policy.resample(Nanos(50_000_000)).budget;
+        policy.books.spend(-1e9);
+        let waiting = sampling(&mut policy);
+        let due = std::mem::take(&mut policy.due);
+        assert!(sampling(&mut policy) > waiting, "{waiting:?}");
+        policy.due = due;
+        let mut plan = Plan::default();
+        policy.step(Nanos(50_000_000), &mut view, &mut plan);
+        assert!(plan.moves.len() >= TRIAL as usize, "{}", plan.moves.len());
+    }
+
+    #[test]
+    fn where_nothing_can_be_paid_for_displaced_pages_go_back() {
+        let (mut policy, mut view, _) = run(60, mostly_the_last);
+        let before = policy.displaced;
+        // The pages that left the fast tier are hot again, and all that was saved is lost.
+        policy.books.spend(1e12);
+        let down: Vec<u32> = (0..FAST as u32).filter(|&page| policy.rates.displaced(PageId(page))).collect();
+        let mut plans = Vec::new();
+        for round in 60..120 {
+            let pages: Vec<u32> = (0..300).map(|index| down[index % down.len()]).collect();
+            let batch = batch(&view, round, &pages, policy.period);
+            plans.push(turn(&mut policy, &mut view, &batch, Nanos(10_000_000 * (round + 1))).0);
+        }
+        let moved: Vec<PageId> = plans.iter().flat_map(|plan| &plan.moves).map(|step| step.page).collect();
+        assert!(moved.len() >= 50, "{} of {before}", moved.len());
+        assert!(moved.iter().all(|&page| !policy.rates.displaced(page)), "none leaves its place");
+        assert_eq!(policy.displaced, before - moved.len());
     }
 
     #[test]
