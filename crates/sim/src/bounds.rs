@@ -10,8 +10,6 @@
 //! With more than two tiers both are computed for the fast tier, for it and the second together, and so on:
 //! an access is served by the first tier up to which it hits. What MIN keeps in fewer pages it keeps in more.
 
-use std::collections::BinaryHeap;
-
 use isotherm_core::Pages;
 use prefetch_index::prefetch_index;
 
@@ -203,46 +201,37 @@ impl Belady {
     /// Replays MIN with `fast` fast pages, once or, if the stream `repeats`, twice: the next use of an access
     /// may then lie in the round after.
     pub(crate) fn new(stream: &Stream, uses: &NextUses, fast: Pages, repeats: bool) -> Self {
-        let length = stream.accesses.len() as u64;
-        // Next use of each page while it is in the fast tier; 0 otherwise, since no next use is 0.
-        let mut resident = vec![0u64; stream.pages.len()];
+        let length = stream.accesses.len();
         let mut seen = vec![false; stream.pages.len()];
-        let mut latest: BinaryHeap<(u64, u32)> = BinaryHeap::new();
+        let mut kept = Uses::new(length * if repeats { 3 } else { 1 });
         let mut count = 0;
-        let mut replay = |round: u64| {
+        let mut replay = |round: usize| {
             let start = round * length;
-            let (mut hits, mut total) = (vec![0u64; stream.accesses.len().div_ceil(64)], 0);
-            for (index, (access, &next)) in stream.accesses.iter().zip(&uses.next).enumerate() {
-                let page = access.page as usize;
-                let was_resident = resident[page] != 0;
-                let fresh = !std::mem::replace(&mut seen[page], true);
+            let (mut hits, mut total) = (vec![0u64; length.div_ceil(64)], 0);
+            uses.visit(stream, |index, page, next| {
+                let was_resident = kept.contains(start + index);
+                let fresh = !std::mem::replace(&mut seen[page as usize], true);
                 if fast.0 > 0 && (was_resident || fresh) {
                     hits[index / 64] |= 1 << (index % 64);
                     total += 1;
                 }
-                let next = match next {
-                    NEVER if repeats => start + length + u64::from(uses.first[page]),
-                    NEVER => {
-                        count -= u64::from(was_resident);
-                        resident[page] = 0;
-                        continue;
-                    }
-                    next => start + u64::from(next),
-                };
-                resident[page] = next;
                 count += u64::from(!was_resident);
-                latest.push((next, access.page));
+                match next {
+                    NEVER if repeats => kept.insert(start + length + uses.first(page)),
+                    NEVER => {
+                        count -= 1;
+                        return;
+                    }
+                    next => kept.insert(start + next as usize),
+                }
                 if count > fast.0 {
-                    evict_latest(&mut latest, &mut resident);
+                    kept.remove_latest();
                     count -= 1;
                 }
-                if latest.len() > 2 * resident.len() + 1024 {
-                    latest.retain(|&(next, page)| resident[page as usize] == next);
-                }
-            }
+            });
             BeladyRound { hits, total }
         };
-        Self { rounds: (0..1 + u64::from(repeats)).map(&mut replay).collect() }
+        Self { rounds: (0..1 + usize::from(repeats)).map(&mut replay).collect() }
     }
 
     /// Returns the hits of the first `rounds` rounds.
@@ -283,41 +272,109 @@ impl Locator for BeladyPlacement<'_> {
     }
 }
 
-/// Lets the page go whose next use is latest.
-pub(crate) fn evict_latest(latest: &mut BinaryHeap<(u64, u32)>, resident: &mut [u64]) {
-    while let Some((next, page)) = latest.pop() {
-        if resident[page as usize] == next {
-            resident[page as usize] = 0;
-            return;
-        }
-    }
-}
-
 /// Next use of a page that is not used again.
-const NEVER: u32 = u32::MAX;
+pub(crate) const NEVER: u32 = u32::MAX;
 
-/// When pages are used.
+/// Accesses of a segment, at least: their next uses take 16 MiB.
+const SEGMENT: usize = 1 << 22;
+/// Accesses of a segment, at least, for each page: the pages' next uses at its end take a 16th of them.
+const SEGMENT_PER_PAGE: usize = 16;
+
+/// When pages are used, in less memory than a number for each access: the next uses of one segment's accesses
+/// are computed when it is visited, from those of all pages at its end.
 #[derive(Debug)]
 pub(crate) struct NextUses {
-    /// The index of the next access to the same page, for each access.
-    next: Vec<u32>,
-    /// The index of the first access to each page.
-    first: Vec<u32>,
+    segment: usize,
+    /// The index of each page's first access from the start of each segment on, and behind the last one.
+    from: Vec<Vec<u32>>,
 }
 
 impl NextUses {
     pub(crate) fn of(stream: &Stream) -> Self {
-        let mut first = vec![NEVER; stream.pages.len()];
-        let mut next = vec![NEVER; stream.accesses.len()];
-        for (index, access) in stream.accesses.iter().enumerate().rev() {
-            next[index] = std::mem::replace(&mut first[access.page as usize], index as u32);
-        }
-        Self { next, first }
+        Self::in_segments(stream, SEGMENT.max(SEGMENT_PER_PAGE * stream.pages.len()))
     }
 
-    /// Returns the index of the next access to the same page, for each access.
-    pub(crate) fn next(&self) -> &[u32] {
-        &self.next
+    fn in_segments(stream: &Stream, segment: usize) -> Self {
+        let mut from = vec![vec![NEVER; stream.pages.len()]];
+        for (number, accesses) in stream.accesses.chunks(segment).enumerate().rev() {
+            let mut first = from[from.len() - 1].clone();
+            for (index, access) in accesses.iter().enumerate().rev() {
+                first[access.page as usize] = (number * segment + index) as u32;
+            }
+            from.push(first);
+        }
+        from.reverse();
+        Self { segment, from }
+    }
+
+    /// Returns the index of the first access to a page.
+    fn first(&self, page: u32) -> usize {
+        self.from[0][page as usize] as usize
+    }
+
+    /// Calls `visit` with the index and page of each access, in order, and the index of the next access to
+    /// that page, or [`NEVER`].
+    pub(crate) fn visit(&self, stream: &Stream, mut visit: impl FnMut(usize, u32, u32)) {
+        let mut next = Vec::new();
+        for (number, accesses) in stream.accesses.chunks(self.segment).enumerate() {
+            let (start, mut following) = (number * self.segment, self.from[number + 1].clone());
+            next.resize(accesses.len(), NEVER);
+            for (index, access) in accesses.iter().enumerate().rev() {
+                next[index] = std::mem::replace(&mut following[access.page as usize], (start + index) as u32);
+            }
+            for (index, (access, &next)) in accesses.iter().zip(&next).enumerate() {
+                visit(start + index, access.page, next);
+            }
+        }
+    }
+}
+
+/// The next uses of the pages that MIN keeps: a bit for each access to come, and on each further level a bit
+/// for each word of the one before that is not 0.
+pub(crate) struct Uses {
+    levels: Vec<Vec<u64>>,
+}
+
+impl Uses {
+    pub(crate) fn new(accesses: usize) -> Self {
+        let mut levels = vec![vec![0; accesses.div_ceil(64).max(1)]];
+        while levels[levels.len() - 1].len() > 1 {
+            levels.push(vec![0; levels[levels.len() - 1].len().div_ceil(64)]);
+        }
+        Self { levels }
+    }
+
+    #[inline]
+    pub(crate) fn contains(&self, access: usize) -> bool {
+        self.levels[0][access / 64] & 1 << (access % 64) != 0
+    }
+
+    #[inline]
+    pub(crate) fn insert(&mut self, mut access: usize) {
+        for level in &mut self.levels {
+            let word = &mut level[access / 64];
+            let was_empty = *word == 0;
+            *word |= 1 << (access % 64);
+            if !was_empty {
+                return;
+            }
+            access /= 64;
+        }
+    }
+
+    /// Lets the latest use go. There must be one; what has passed may stay, as it is never the latest then.
+    #[inline]
+    pub(crate) fn remove_latest(&mut self) {
+        let down = |at: usize, level: &Vec<u64>| at * 64 + level[at].ilog2() as usize;
+        let mut access = self.levels.iter().rev().fold(0, down);
+        for level in &mut self.levels {
+            let word = &mut level[access / 64];
+            *word &= !(1 << (access % 64));
+            if *word != 0 {
+                return;
+            }
+            access /= 64;
+        }
     }
 }
 
@@ -428,6 +485,31 @@ mod tests {
             let [small, large] = [fast, fast + 1].map(|pages| Belady::new(&stream, &uses, Pages(pages), false));
             for (small, large) in small.rounds[0].hits.iter().zip(&large.rounds[0].hits) {
                 prop_assert_eq!(small & !large, 0);
+            }
+        }
+
+        #[test]
+        fn segments_of_any_length_have_the_same_next_uses(
+            pages in prop::collection::vec(0u32..8, 1..60), segment in 1usize..70
+        ) {
+            let stream = stream(&pages);
+            let mut visited = Vec::new();
+            NextUses::in_segments(&stream, segment).visit(&stream, |_, page, next| visited.push((page, next)));
+            let next = |(index, &page): (usize, &u32)| {
+                let behind = pages[index + 1..].iter().position(|&other| other == page);
+                (page, behind.map_or(NEVER, |behind| (index + 1 + behind) as u32))
+            };
+            prop_assert_eq!(visited, pages.iter().enumerate().map(next).collect::<Vec<_>>());
+        }
+
+        #[test]
+        fn the_latest_use_goes_first(uses in prop::collection::btree_set(0usize..300_000, 1..40)) {
+            let mut kept = Uses::new(300_000);
+            uses.iter().for_each(|&access| kept.insert(access));
+            for access in uses.into_iter().rev() {
+                prop_assert!(kept.contains(access));
+                kept.remove_latest();
+                prop_assert!(!kept.contains(access));
             }
         }
 

@@ -1,12 +1,10 @@
 //! Hits of caches of pages: no tiers, no time, every miss fetches its page. Other simulators of caches can be
 //! compared with it access by access.
 
-use std::collections::BinaryHeap;
-
 use isotherm_core::{PageId, Pages};
 use isotherm_policies::replacement::{Arc, Lru, Replacement, TwoQ};
 
-use crate::bounds::{NextUses, evict_latest};
+use crate::bounds::{NEVER, NextUses, Uses};
 use crate::stream::Stream;
 
 /// A replacement algorithm.
@@ -60,25 +58,24 @@ fn replay(stream: &Stream, mut cache: impl Replacement) -> u64 {
 
 /// Replays MIN: on a miss in a full cache the page leaves that is used last.
 fn min(stream: &Stream, capacity: usize) -> u64 {
-    let uses = NextUses::of(stream);
-    // Next use of each page while the cache holds it; 0 otherwise, since no next use is 0.
-    let mut resident = vec![0; stream.pages.len()];
-    let (mut latest, mut count, mut hits) = (BinaryHeap::new(), 0, 0);
-    for (access, &next) in stream.accesses.iter().zip(uses.next()) {
-        let page = access.page as usize;
-        if resident[page] != 0 {
+    let mut kept = Uses::new(stream.accesses.len());
+    // Pages in the cache, and those of them that are not used again.
+    let (mut count, mut done, mut hits) = (0, 0, 0);
+    NextUses::of(stream).visit(stream, |index, _, next| {
+        if kept.contains(index) {
             hits += 1;
-        } else if count == capacity {
-            evict_latest(&mut latest, &mut resident);
-        } else {
+        } else if count < capacity {
             count += 1;
+        } else if done > 0 {
+            done -= 1;
+        } else {
+            kept.remove_latest();
         }
-        resident[page] = next.into();
-        latest.push((next.into(), access.page));
-        if latest.len() > 2 * resident.len() + 1024 {
-            latest.retain(|&(next, page)| resident[page as usize] == next);
+        match next {
+            NEVER => done += 1,
+            next => kept.insert(next as usize),
         }
-    }
+    });
     hits
 }
 

@@ -12,12 +12,16 @@
 //! bound, since it takes each interval by itself and each access to stall for its latency: a policy can beat
 //! it. It says what knowing the future is worth where moves cost.
 
+use std::ops::Range;
+
 use isotherm_core::{Host, MigrationContext, Move, Nanos, Outcome, PageId, Pages, Plan, TierId, View};
 use isotherm_machine::transfer_time;
+use rayon::prelude::*;
 
 use crate::host::SimHost;
 use crate::page_table::PageTable;
 use crate::replay::{Finished, Replay};
+use crate::stream::Access;
 
 /// Intervals of the oracle that it looks ahead.
 const HORIZONS: [usize; 3] = [1, 4, 16];
@@ -31,8 +35,34 @@ pub(crate) fn run(replay: &Replay<'_>, fast: Pages) -> Finished {
         Some(rounds) => rounds.result(None).round_ns,
         None => finished.end,
     };
-    let runs = horizons.map(|horizon| look_ahead(replay, fast, horizon));
-    runs.min_by_key(time).expect("at least the whole input")
+    let horizons: Vec<usize> = horizons.collect();
+    let runs: Vec<Finished> =
+        horizons.into_par_iter().map(|horizon| look_ahead(replay, fast, horizon)).collect();
+    runs.into_iter().min_by_key(time).expect("at least the whole input")
+}
+
+/// The accesses to each page within a window of the input, behind which it may lie once more.
+struct Window<'a> {
+    accesses: &'a [Access],
+    /// Whether the input is replayed again and again.
+    repeats: bool,
+    counts: Vec<u32>,
+    of: Range<usize>,
+}
+
+impl Window<'_> {
+    /// Moves the window to the `length` accesses from `start` on.
+    fn begin_at(&mut self, start: usize, length: usize) {
+        let end = (start + length).min(self.accesses.len() * if self.repeats { 2 } else { 1 });
+        if !self.of.contains(&start) {
+            self.counts.fill(0);
+            self.of = start..start;
+        }
+        let page = |index: usize| self.accesses[index % self.accesses.len()].page as usize;
+        (self.of.start..start).for_each(|index| self.counts[page(index)] -= 1);
+        (self.of.end..end).for_each(|index| self.counts[page(index)] += 1);
+        self.of = start..end;
+    }
 }
 
 fn look_ahead(replay: &Replay<'_>, fast: Pages, horizon: usize) -> Finished {
@@ -44,17 +74,20 @@ fn look_ahead(replay: &Replay<'_>, fast: Pages, horizon: usize) -> Finished {
     let mut host = SimHost::new(replay.processor(table), replay.profile, stream.page_size, context, scale);
     host.rounds = replay.rounds(None);
     let margin = |upper: TierId, lower: TierId| margin(replay, upper, lower);
-    let (mut counts, mut plan, mut outcome) = (vec![0u32; pages], Plan::default(), Outcome::default());
+    let mut window = Window {
+        accesses: &stream.accesses,
+        repeats: replay.long.is_some(),
+        counts: vec![0; pages],
+        of: 0..0,
+    };
+    let (mut plan, mut outcome) = (Plan::default(), Outcome::default());
     let mut planned = usize::MAX;
     loop {
         let interval = host.processor.position() / length;
         if interval != planned {
             planned = interval;
-            counts.fill(0);
-            let ahead = stream.accesses.iter().skip(interval * length);
-            let again = stream.accesses.iter().filter(|_| replay.long.is_some());
-            ahead.chain(again).take(horizon * length).for_each(|access| counts[access.page as usize] += 1);
-            exchange(&counts, &margin, &host, &mut plan);
+            window.begin_at(interval * length, horizon * length);
+            exchange(&window.counts, &margin, &host, &mut plan);
             outcome.clear();
             host.carry_out(&plan, &mut outcome);
         }

@@ -18,6 +18,7 @@ use crate::lookups::Lookups;
 use crate::page_table::{Locator, PageTable};
 use crate::processor::Processor;
 use crate::sampler::Sampler;
+use crate::soar::Profiled;
 use crate::stream::Stream;
 use crate::{Charges, Interval, NamedRange, SimulateError, TimeParts};
 
@@ -40,9 +41,13 @@ pub(crate) struct Replay<'a> {
     pub(crate) lookups: OnceLock<Arc<Lookups>>,
     /// Computed for the first bound that needs them.
     ranks: OnceLock<IntervalRanks>,
-    next_uses: OnceLock<NextUses>,
+    /// The runs with every page in one tier, whatever the fast tier's size: all slow, all fast.
+    fixed: [OnceLock<Finished>; 2],
+    /// Computed for the first size of the fast tier.
+    soar: OnceLock<Profiled>,
 }
 
+#[derive(Debug, Clone)]
 pub(crate) struct Finished {
     pub(crate) end: Nanos,
     pub(crate) intervals: Vec<Interval>,
@@ -96,7 +101,6 @@ impl<'a> Replay<'a> {
             _ => return Err(SimulateError::ManyTiers(profile.name.clone())),
         }
         let interval_length = stream.accesses.len().div_ceil(intervals.max(1)).max(1);
-        let (ranks, next_uses) = (OnceLock::new(), OnceLock::new());
         Ok(Self {
             stream,
             profile,
@@ -107,9 +111,15 @@ impl<'a> Replay<'a> {
             long: None,
             stop: None,
             lookups: OnceLock::new(),
-            ranks,
-            next_uses,
+            ranks: OnceLock::new(),
+            fixed: Default::default(),
+            soar: OnceLock::new(),
         })
+    }
+
+    /// Makes each run one of several rounds.
+    pub(crate) fn lengthened(self, long: Long) -> Self {
+        Self { long: Some(long), fixed: Default::default(), ..self }
     }
 
     /// Scales a policy's parameters for the run.
@@ -150,8 +160,7 @@ impl<'a> Replay<'a> {
     }
 
     /// Returns MIN for the fast tier, and for it with each further tier but the last.
-    pub(crate) fn belady(&self, fast: Pages) -> Vec<Belady> {
-        let uses = self.next_uses.get_or_init(|| NextUses::of(self.stream));
+    pub(crate) fn belady(&self, uses: &NextUses, fast: Pages) -> Vec<Belady> {
         let belady = |pages| Belady::new(self.stream, uses, pages, self.long.is_some());
         self.levels(fast).into_iter().map(belady).collect()
     }
@@ -171,6 +180,11 @@ impl<'a> Replay<'a> {
             Some(long) => processor.repeating(long.loading),
             None => processor,
         }
+    }
+
+    /// Returns the objects that Soar places.
+    pub(crate) fn soar(&self) -> &Profiled {
+        self.soar.get_or_init(|| Profiled::new(self))
     }
 
     /// Returns the tiers' sizes: the fast one as asked, the last for all pages, the others by the profile.
@@ -221,13 +235,16 @@ impl<'a> Replay<'a> {
     }
 
     /// Replays with every page in the first tier, or in the last whose pages can be accessed.
-    pub(crate) fn fixed(&self, fast: bool) -> Finished {
-        let pages = self.stream.pages.len();
-        let tiers = self.profile.tiers.len();
-        let slowest = tiers - 1 - usize::from(self.profile.compressed().is_some());
-        let mut capacity = vec![0; tiers];
-        capacity[if fast { 0 } else { slowest }] = pages as u64 + 1;
-        self.placed(PageTable::new(pages, capacity, 0.0, Allocation::FastFirst))
+    pub(crate) fn fixed(&self, fast: bool) -> &Finished {
+        let run = || {
+            let pages = self.stream.pages.len();
+            let tiers = self.profile.tiers.len();
+            let slowest = tiers - 1 - usize::from(self.profile.compressed().is_some());
+            let mut capacity = vec![0; tiers];
+            capacity[if fast { 0 } else { slowest }] = pages as u64 + 1;
+            self.placed(PageTable::new(pages, capacity, 0.0, Allocation::FastFirst))
+        };
+        self.fixed[usize::from(fast)].get_or_init(run)
     }
 
     /// Returns a host on which a policy, built with the scaled parameters, can run with `fast` pages in the

@@ -9,7 +9,7 @@ use isotherm_policies::registry::BASELINE;
 use isotherm_policies::{Bound, Entry, Kind};
 use rayon::prelude::*;
 
-use crate::bounds::{Belady, BeladyPlacement, IntervalRanks};
+use crate::bounds::{Belady, BeladyPlacement, IntervalRanks, NextUses};
 use crate::error::SimulateError;
 use crate::experiment::{Experiment, Input};
 use crate::fast_size::FastSize;
@@ -80,10 +80,17 @@ fn run(
         own.push(experiment.as_ref().map(beside).transpose()?);
     }
     let testbeds: Vec<&Testbed<'_>> = own.iter().map(|own| own.as_ref().unwrap_or(testbed)).collect();
-    let load_ranks = IntervalRanks::new(stream, replay.interval_length, true);
+    let (uses, load_ranks) = rayon::join(
+        || NextUses::of(stream),
+        || {
+            replay.ranks();
+            IntervalRanks::new(stream, replay.interval_length, true)
+        },
+    );
     let sizes = experiment.sizes.par_iter().zip(&fast).zip(&testbeds);
-    let sized = sizes.map(|((size, &fast), testbed)| Sized::new(testbed, size, fast, &load_ranks));
+    let sized = sizes.map(|((size, &fast), testbed)| Sized::new(testbed, size, fast, &load_ranks, &uses));
     let sized = sized.collect::<Result<Vec<Sized<'_>>, _>>()?;
+    drop(uses);
     let jobs: Vec<_> = sized
         .iter()
         .flat_map(|sized| experiment.policies.iter().map(move |policy| (sized, policy)))
@@ -109,19 +116,25 @@ impl<'a> Sized<'a> {
         size: &'a FastSize,
         fast: Pages,
         load_ranks: &IntervalRanks,
+        uses: &NextUses,
     ) -> Result<Self, SimulateError> {
         let replay = &testbed.replay;
         let (stream, length) = (replay.stream, replay.interval_length);
         let first_touch = isotherm_policies::find(BASELINE).ok().filter(|_| replay.long.is_some());
         // The second round stands for every later one.
         let rounds = if replay.long.is_some() { 2 } else { 1 };
+        let hits = |ranks: &IntervalRanks| ranks.hits(stream, fast, length, rounds);
+        let ((oracle_hits, oracle_load_hits), belady) = rayon::join(
+            || rayon::join(|| hits(replay.ranks()), || hits(load_ranks)),
+            || replay.belady(uses, fast),
+        );
         Ok(Self {
             testbed,
             size,
             fast,
-            oracle_hits: replay.ranks().hits(stream, fast, length, rounds),
-            oracle_load_hits: load_ranks.hits(stream, fast, length, rounds),
-            belady: replay.belady(fast),
+            oracle_hits,
+            oracle_load_hits,
+            belady,
             first_touch: first_touch
                 .map(|entry| testbed.run(entry, &entry.parameters(), fast))
                 .transpose()?,

@@ -11,9 +11,26 @@ use crate::summary::{FastRows, NamedRange};
 /// Interval of the profile run: Soar reads its counters once a second.
 const INTERVAL: Nanos = Nanos::SECOND;
 
+#[derive(Debug)]
 struct Objects {
     of_page: Vec<u32>,
     pages: Vec<u64>,
+}
+
+/// A stream's objects, and the pages and score of each: the fast tier's size has no part in them.
+#[derive(Debug)]
+pub(crate) struct Profiled {
+    objects: Objects,
+    scored: Vec<(u64, f64)>,
+}
+
+impl Profiled {
+    /// Profiles the stream.
+    pub(crate) fn new(replay: &Replay<'_>) -> Self {
+        let objects = Objects::of(replay.stream, replay.ranges);
+        let scored = objects.pages.iter().copied().zip(scores(replay, &objects)).collect();
+        Self { objects, scored }
+    }
 }
 
 impl Objects {
@@ -56,12 +73,12 @@ fn named(stream: &Stream, ranges: &[NamedRange]) -> Vec<u32> {
 }
 
 /// Places everything in the fast tier and counts each object's loads.
-struct Profiled<'a> {
+struct Counting<'a> {
     objects: &'a Objects,
     loads: Vec<u64>,
 }
 
-impl Locator for Profiled<'_> {
+impl Locator for Counting<'_> {
     fn serve(&mut self, _index: usize, _page: u32) -> u8 {
         TierId::FAST.0
     }
@@ -95,12 +112,11 @@ impl Locator for Placed {
     }
 }
 
-/// Profiles the stream, places its objects in `fast` pages and the further tiers, and replays it.
+/// Places the stream's objects in `fast` pages and the further tiers, and replays it.
 pub(crate) fn run(replay: &Replay<'_>, fast: Pages) -> Finished {
-    let objects = Objects::of(replay.stream, replay.ranges);
-    let scored: Vec<(u64, f64)> = objects.pages.iter().copied().zip(scores(replay, &objects)).collect();
-    let levels: Vec<Vec<u64>> = replay.levels(fast).iter().map(|pages| place(&scored, pages.0)).collect();
-    replay.placed(Placed::new(tiers(&objects, &levels)))
+    let Profiled { objects, scored } = replay.soar();
+    let levels: Vec<Vec<u64>> = replay.levels(fast).iter().map(|pages| place(scored, pages.0)).collect();
+    replay.placed(Placed::new(tiers(objects, &levels)))
 }
 
 /// Returns each page's tier: of an object, as many pages as the first level says are in the fast tier, as the
@@ -117,7 +133,7 @@ fn tiers(objects: &Objects, levels: &[Vec<u64>]) -> Vec<u8> {
 
 /// Returns each object's score over the intervals of a run with all memory fast.
 fn scores(replay: &Replay<'_>, objects: &Objects) -> Vec<f64> {
-    let mut processor = replay.processor(Profiled { objects, loads: vec![0; objects.pages.len()] });
+    let mut processor = replay.processor(Counting { objects, loads: vec![0; objects.pages.len()] });
     let interval = Nanos((INTERVAL.0 as f64 / replay.scale.time) as u64);
     let cycle = 1e9 / replay.profile.clock.frequency.max(1) as f64;
     let (mut scores, mut end, mut before) = (vec![0.0; objects.pages.len()], interval, (0, 0));

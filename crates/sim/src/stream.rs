@@ -176,6 +176,13 @@ impl StreamBuilder {
 
     /// Appends rows.
     pub fn append(&mut self, rows: &Rows) {
+        let mut hash = std::mem::take(&mut self.rows);
+        rayon::join(|| self.number_rows(rows), || (0..rows.len()).for_each(|index| hash.add(rows, index)));
+        self.rows = hash;
+    }
+
+    /// Appends rows, which are numbered with those before.
+    fn number_rows(&mut self, rows: &Rows) {
         self.accesses.reserve(rows.len());
         let line_to_page = self.page_size.shift() - LINE_SHIFT;
         if rows.process.iter().any(|&process| process >= PROCESSES) {
@@ -191,7 +198,6 @@ impl StreamBuilder {
         let (mut last_key, mut last_number) = (None, 0);
         let (mut last_thread, mut thread) = (None, 0);
         for index in 0..rows.len() {
-            self.rows.add(rows, index);
             let page = rows.line[index] >> line_to_page;
             let key = u64::from(rows.process[index]) << PROCESS_SHIFT | page;
             if last_key != Some(key) {

@@ -56,7 +56,8 @@ impl<'a> Testbed<'a> {
         replay.stop = experiment.stop;
         let finished = replay.fixed(true);
         let ends = finished.intervals.iter().map(|interval| interval.end_ns).collect();
-        Ok(Self { input, experiment, replay, all_fast: (finished.end, ends), all_fast_long: None })
+        let all_fast = (finished.end, ends);
+        Ok(Self { input, experiment, replay, all_fast, all_fast_long: None })
     }
 
     /// Sets the input on a machine that differs from a known one in the seed and the costs of tiering alone.
@@ -92,20 +93,19 @@ impl<'a> Testbed<'a> {
     /// Rounds that are too short for the model, or less time than one takes.
     pub fn lengthened(self, length: Length) -> Result<Self, SimulateError> {
         let testbed = self.rounds_of(length)?;
-        let all_fast_long = testbed.replay.fixed(true).rounds.map(|rounds| rounds.result(None));
+        let all_fast_long = testbed.replay.fixed(true).rounds.as_ref().map(|rounds| rounds.result(None));
         Ok(Self { all_fast_long, ..testbed })
     }
 
     fn rounds_of(self, length: Length) -> Result<Self, SimulateError> {
-        let Self { mut replay, all_fast, .. } = self;
+        let Self { replay, all_fast, .. } = self;
         // Loading apart is the scoreboard's alone: whole intervals, whose times are known.
         let apart = matches!(length, Length::Loops { .. });
         let intervals = if apart { replay.stream.loaded() / replay.interval_length } else { 0 };
         let before = intervals.checked_sub(1).map_or(Nanos(0), |last| all_fast.1[last]);
         let loading = intervals * replay.interval_length;
         let long = Long::new(length, (replay.stream.accesses.len() - loading) as u64, all_fast.0 - before)?;
-        replay.long = Some(long.behind(loading));
-        Ok(Self { replay, all_fast, ..self })
+        Ok(Self { replay: replay.lengthened(long.behind(loading)), all_fast, ..self })
     }
 
     /// Returns the number of intervals of the timeline asked for.

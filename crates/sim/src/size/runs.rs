@@ -32,7 +32,7 @@ impl<'a> Runs<'a> {
         if let Some(length) = experiment.length {
             let accesses = input.stream.accesses.len() as u64;
             let long = Long::new(length, accesses, replay.fixed(true).end)?;
-            replay.long = Some(long.at_most(ROUNDS.max(ROUND_ACCESSES / accesses)));
+            replay = replay.lengthened(long.at_most(ROUNDS.max(ROUND_ACCESSES / accesses)));
         }
         Ok(Self::over(replay))
     }
