@@ -3,10 +3,10 @@
 
     scripts/edit-loop.py [--repeats 3]
 
-In the tree: changes a number in the policy `lru`, builds with the profile `edit`, and simulates. Out of the
-tree: the same with a policy that `isotherm policy new` made. Prints the median, least and most of the repeats,
-of the build and of the simulation. What was built before (`cargo build --profile edit`) is not counted.
-The changed file is put back.
+In the tree: changes a number in the policy `lru`, builds that as a library (`make edit POLICY=lru`), and
+simulates. Out of the tree: the same with a policy that `isotherm policy new` made. Prints the median, least and
+most of the repeats, of the build and of the simulation. The first build of each, of everything that it takes,
+is not counted. The changed file is put back.
 """
 
 import argparse
@@ -17,8 +17,9 @@ import tempfile
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-BINARY = ROOT / "target" / "edit" / "isotherm"
-BUILD = ["cargo", "build", "--quiet", "--profile", "edit", "-p", "isotherm", "--bin", "isotherm"]
+BINARY = ROOT / "target/debug/isotherm"
+BUILD = ["make", "--silent", "edit", "POLICY=lru"]
+LIBRARY = ROOT / "target/debug/examples/libedited.so"
 SIMULATE = ["simulate", "--workload", "gups", "--max-accesses", "500k", "--fast", "1:8", "--json", "-q"]
 # Each file, the line that is changed in it, and its number, which is another one each time.
 IN_TREE = (ROOT / "crates/policies/src/lru/mod.rs", "const SCAN: usize = {};", 1024)
@@ -61,9 +62,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--repeats", type=int, default=3)
     repeats = parser.parse_args().repeats
-    taken = list(edits(*IN_TREE, repeats, BUILD, [BINARY, *SIMULATE, "--policy", "lru"], ROOT))
-    # What it was before is what is built last.
-    run(BUILD, ROOT)
+    taken = list(edits(*IN_TREE, repeats, BUILD, [BINARY, *SIMULATE, "--policy", LIBRARY], ROOT))
     report("in the tree", 15, taken)
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)

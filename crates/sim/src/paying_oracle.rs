@@ -154,8 +154,31 @@ fn exchange(counts: &[u32], margin: &dyn Fn(TierId, TierId) -> u64, view: &dyn V
 #[cfg(test)]
 mod tests {
     use isotherm_core::Allocation;
+    use proptest::prelude::*;
 
     use super::*;
+
+    proptest! {
+        #[test]
+        fn a_window_that_moves_counts_what_lies_in_it(
+            pages in prop::collection::vec(0u32..8, 1..60),
+            length in 1usize..20,
+            horizon in 1usize..5,
+            repeats: bool,
+        ) {
+            let accesses: Vec<Access> =
+                pages.iter().map(|&page| Access { page, ..Access::default() }).collect();
+            let mut window = Window { accesses: &accesses, repeats, counts: vec![0; 8], of: 0..0 };
+            let ahead = if repeats { pages.repeat(2) } else { pages.clone() };
+            // Two rounds, so that the window goes back once.
+            for start in (0..pages.len()).step_by(length).chain((0..pages.len()).step_by(length)) {
+                window.begin_at(start, horizon * length);
+                let mut counts = vec![0; 8];
+                ahead[start..].iter().take(horizon * length).for_each(|&page| counts[page as usize] += 1);
+                prop_assert_eq!(&window.counts, &counts);
+            }
+        }
+    }
 
     #[test]
     fn pages_are_exchanged_while_the_difference_pays_for_two_moves() {
