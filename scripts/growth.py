@@ -3,7 +3,7 @@
 
     scripts/growth.py --binary target/release/isotherm --synthetic target/release/examples/synthetic
 
-Writes synthetic traces, one after the other, runs each verb on them under HybridTier, and notes the wall time,
+Writes synthetic traces, one after the other, runs each verb on them under LRU, and notes the wall time,
 the processor time and the memory that it had at most. Writes a table to docs/generated/growth.md and a picture
 to docs/pictures/growth.svg; with `--quick`, small ones to build/growth. What the machine's memory does not hold
 stands in the table with Isotherm's own line.
@@ -24,10 +24,10 @@ QUICK = ({"1M": 1e6, "4M": 4e6}, {"1G": 2**30, "2G": 2**31})
 PAGE = 4096
 # Okabe and Ito's colours, which colour-blind people tell apart.
 VERBS = {
-    "simulate": (["simulate", "--policy", "hybridtier", "--fast", "1:8", "--json"], "#0072b2"),
-    "size": (["size", "--policy", "hybridtier", "--json"], "#d55e00"),
+    "simulate": (["simulate", "--policy", "lru", "--fast", "1:8", "--json"], "#0072b2"),
+    "size": (["size", "--policy", "lru", "--json"], "#d55e00"),
     "report": (
-        ["simulate", "--policy", "hybridtier", "--fast", "1:8", "--json", "--report", "growth.html"],
+        ["simulate", "--policy", "lru", "--fast", "1:8", "--json", "--report", "growth.html"],
         "#009e73",
     ),
 }
@@ -68,7 +68,7 @@ def table(rows):
     lines = [
         "# Growth",
         "",
-        "`make growth` writes this page: synthetic traces under HybridTier, whose hottest hundredth of the pages",
+        "`make growth` writes this page: synthetic traces under LRU, whose hottest hundredth of the pages",
         "takes nearly half of the misses. Memory is what the process had at most. A cell of more pages than misses",
         "is left out.",
         "",

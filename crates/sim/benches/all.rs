@@ -14,6 +14,10 @@ use isotherm_core::PageSize;
 use isotherm_machine::Profile;
 use isotherm_sim::{Experiment, FastSize, INTERVALS, load_workload, simulate};
 
+/// As the program has it.
+#[global_allocator]
+static ALLOCATOR: isotherm_linux::HugePagesOrEnd = isotherm_linux::HugePagesOrEnd;
+
 /// Returns the bytes of memory that this process had at most.
 fn most_memory() -> Option<u64> {
     let status = fs::read_to_string("/proc/self/status").ok()?;

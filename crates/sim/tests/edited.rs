@@ -24,7 +24,7 @@ fn a_policy_of_the_tree_as_a_library_has_its_results() {
 
     let access = |index: u64| Access {
         page: (index.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 50) as u32
-            % if index % 3 == 0 { 4096 } else { 64 },
+            % if index.is_multiple_of(3) { 4096 } else { 64 },
         instructions: 20,
         ..Access::default()
     };
