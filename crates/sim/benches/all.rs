@@ -26,8 +26,9 @@ fn most_memory() -> Option<u64> {
 }
 
 fn all(criterion: &mut Criterion) {
-    let misses = std::env::var("ISOTHERM_BENCH_MISSES")
-        .map_or(4_000_000, |misses| misses.parse().expect("ISOTHERM_BENCH_MISSES: a number of misses"));
+    let misses = std::env::var("ISOTHERM_BENCH_MISSES").map_or(4_000_000, |misses| {
+        isotherm_core::parse_count(&misses).expect("ISOTHERM_BENCH_MISSES: a number of misses")
+    });
     let workload = isotherm_workloads::find("cachelib-social").expect("a known workload");
     let mut go_on = |_| ControlFlow::Continue(());
     let loaded = load_workload(workload, workload.parameters(), PageSize::Base, 1, misses, &mut go_on)
