@@ -1,7 +1,7 @@
 # Every target installs what it needs. `make` alone lists the targets.
 .DEFAULT_GOAL := help
 PREFIX ?= /usr/local
-.PHONY: help setup demo demo-clean build install docs memory-curves dram-judge test torture lint fuzz fuzz-long bench bench-live bench-daemon live-trial sources adaptation score score-quick lab-setup lab-test lab-neoprof lab-programs alloc-programs hw-test hw-test-quick hw-library hw-synth pace streams edit edit-loop growth isotherm-policy isotherm-ablation jenga-figures package-build deb static image package-test wheel python-test bench-python clean
+.PHONY: help setup demo demo-clean build install docs memory-curves dram-judge test torture lint fuzz fuzz-long bench bench-live bench-daemon live-trial sources adaptation score score-quick lab-setup lab-test lab-neoprof lab-programs alloc-programs hw-test hw-test-quick hw-library hw-synth pace streams edit edit-loop isotherm-policy isotherm-ablation jenga-figures package-build deb static image package-test wheel python-test bench-python clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -96,12 +96,6 @@ edit: ## Build a policy of the tree alone, as a library that runs beside what is
 edit-loop: ## Measure from a changed line of a policy to its simulation, in the tree and out of it (a minute)
 	cargo build -p isotherm
 	@scripts/edit-loop.py
-
-growth: ## Measure how time and memory grow with misses and memory, into docs/generated/growth.md (GROWTH="--quick"; an hour)
-	@mkdir -p build
-	cargo build --release -p isotherm
-	cargo build --release -p isotherm-workloads --example synthetic
-	@scripts/growth.py --binary target/release/isotherm --synthetic target/release/examples/synthetic $(GROWTH)
 
 live-trial: setup ## Run one server again and again and hold the figures against each other and its own counts (25 minutes)
 	cargo build --release -p isotherm -p isotherm-preload
