@@ -150,13 +150,18 @@ impl Isotherm {
                 let filled = &mut filled[pair.upper.index()];
                 let kept = spare(view, pair.upper) + *filled;
                 let free = view.free(pair.upper).0.saturating_sub(kept);
-                let swaps = self.swaps(view, pair, &planned, Pages::All);
-                let paying = swaps.cut(free as u32, margin, u32::MAX).promoted;
+                let (mut all, mut displaced) = (Swaps::new(), Swaps::new());
+                self.each_page(view, pair, &planned, Pages::All, |page, bin, fast| {
+                    all.add(bin, fast);
+                    if self.rates.displaced(page) {
+                        displaced.add(bin, fast);
+                    }
+                });
+                let paying = all.cut(free as u32, margin, u32::MAX).promoted;
                 let (which, cut) = if afforded >= 1.0 {
-                    (Pages::All, swaps.cut(free as u32, margin, afforded as u32))
+                    (Pages::All, all.cut(free as u32, margin, afforded as u32))
                 } else {
-                    let swaps = self.swaps(view, pair, &planned, Pages::Displaced);
-                    (Pages::Displaced, swaps.cut(0, margin / 2.0, self.displaced as u32))
+                    (Pages::Displaced, displaced.cut(0, margin / 2.0, self.displaced as u32))
                 };
                 earned += cut.gain * value - f64::from(cut.promoted) * swap;
                 waiting += f64::from(paying);
@@ -177,10 +182,12 @@ impl Isotherm {
         self.saving += ((saved - self.before.1) / passed - self.saving) / 4.0;
         let cost = looking - self.before.0;
         // While swaps wait it knows more than it can pay for.
-        if self.due.is_none() && earned > 4.0 * cost {
-            self.overhead *= 2.0;
-        } else if self.due.is_none() && earned < cost && self.evidence > 2 * pages {
-            self.overhead /= 1.5;
+        if self.due.is_none() {
+            if earned > 4.0 * cost {
+                self.overhead *= 2.0;
+            } else if earned < cost && self.evidence > 2 * pages {
+                self.overhead /= 1.5;
+            }
         }
         self.before = (looking, saved, running);
     }
@@ -205,13 +212,6 @@ impl Isotherm {
         let (before, then) = std::mem::replace(&mut self.mapped, (mapped, now));
         let (new, passed) = (mapped.saturating_sub(before) as f64, now.0.saturating_sub(then.0) as f64);
         new * self.books.time_of_move() > LOST * passed
-    }
-
-    /// Bins these pages of a pair of tiers that are not `planned`.
-    fn swaps(&self, view: &dyn View, pair: Pair, planned: &[PageId], which: Pages) -> Swaps {
-        let mut swaps = Swaps::new();
-        self.each_page(view, pair, planned, which, |_, bin, fast| swaps.add(bin, fast));
-        swaps
     }
 
     /// Calls `each` with every such page of a pair of tiers that is not `planned`: its bin, and whether it is
