@@ -9,7 +9,9 @@ use std::path::Path;
 use isotherm_core::parameters::Parameters;
 use isotherm_core::{Bytes, PageSize};
 use isotherm_machine::is_path;
-use isotherm_sim::{ACCESS_MEMORY, Input, Loaded, MAX_ACCESSES, NamedRange, StreamBuilder, replay_memory};
+use isotherm_sim::{
+    ACCESS_MEMORY, CompressedShares, Input, Loaded, MAX_ACCESSES, NamedRange, StreamBuilder, replay_memory,
+};
 use isotherm_trace::{
     Change, Mapping, Provenance, Rows, Spaces, TraceReader, open_regular, process_names, read_contents,
     read_mappings, select_processes, shares,
@@ -159,7 +161,8 @@ pub(crate) fn load_trace(
     bar.finish_and_clear();
     let mut stream = builder.finish(&name).map_err(Failure::usage)?;
     if let Some(contents) = read_contents(path).map_err(Failure::usage)? {
-        stream.compressed_shares = shares(&contents, &stream.pages, page_size);
+        let of = |known| shares(known, &stream.pages, page_size);
+        stream.compressed_shares = CompressedShares { zstd: of(&contents.zstd), lz4: of(&contents.lz4) };
     }
     let mut provenance = describe(reader.provenance());
     provenance.extend(process.map(|process| ("process".to_owned(), process.to_owned())));

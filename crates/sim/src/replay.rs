@@ -7,7 +7,7 @@ use isotherm_core::parameters::{Parameters, Scale};
 use isotherm_core::{
     Allocation, Bytes, Counters, EngineError, EngineStatistics, Nanos, Pages, Policy, Signals,
 };
-use isotherm_machine::{MAX_TIERS, Profile, Walks};
+use isotherm_machine::{MAX_TIERS, Profile, TierProfile, Walks};
 use isotherm_policies::Setup;
 
 use crate::bounds::{Belady, IntervalRanks, NextUses};
@@ -19,7 +19,7 @@ use crate::page_table::{Locator, PageTable};
 use crate::processor::Processor;
 use crate::sampler::Sampler;
 use crate::soar::Profiled;
-use crate::stream::Stream;
+use crate::stream::{CompressedShares, Stream};
 use crate::{Charges, Interval, NamedRange, SimulateError, TimeParts};
 
 /// Smallest ring at any scale: the program runs in blocks, and a block's samples must fit.
@@ -259,8 +259,9 @@ impl<'a> Replay<'a> {
             let gib_per_page = page_size.bytes().0 as f64 * self.scale.footprint / f64::from(1 << 30);
             table = table.with_lists(gib_per_page);
         }
-        if self.profile.compressed().is_some() {
-            let shares = &self.stream.compressed_shares;
+        if let Some(tier) = self.profile.compressed() {
+            let CompressedShares { zstd, lz4 } = &self.stream.compressed_shares;
+            let shares = if tier.compressed == Some(TierProfile::LZ4) { lz4 } else { zstd };
             table = table.with_compression(Compression::new(self.stream.pages.len(), page_size, shares));
         }
         let interval_length = self.interval_length * self.intervals_merged();

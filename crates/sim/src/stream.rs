@@ -56,6 +56,16 @@ impl Access {
 /// Maximum accesses of a stream: their numbers fit 32 bits.
 pub const MAX_ACCESSES: u64 = u32::MAX as u64 - 1;
 
+/// Share of its size that each page takes compressed by each algorithm, in 256ths; empty where that is not
+/// known.
+#[derive(Debug, Clone, Default)]
+pub struct CompressedShares {
+    /// With zstd at its level 1.
+    pub zstd: Vec<u8>,
+    /// With lz4.
+    pub lz4: Vec<u8>,
+}
+
 /// The accesses of a program or workload.
 #[derive(Debug, Clone, Default)]
 pub struct Stream {
@@ -67,8 +77,8 @@ pub struct Stream {
     pub threads: usize,
     /// Page size of `pages`.
     pub page_size: PageSize,
-    /// Share of its size that each page takes compressed, in 256ths; empty where that is not known.
-    pub compressed_shares: Vec<u8>,
+    /// Share of its size that each page takes compressed.
+    pub compressed_shares: CompressedShares,
     /// Of the rows that it was built from, which the page size does not change.
     pub fingerprint: Option<Fingerprint>,
 }
@@ -283,7 +293,7 @@ impl StreamBuilder {
             accesses: self.accesses,
             threads: self.threads.len(),
             page_size: self.page_size,
-            compressed_shares: Vec::new(),
+            compressed_shares: CompressedShares::default(),
             fingerprint: Some(self.rows.finish()),
         })
     }

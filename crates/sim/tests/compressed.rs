@@ -3,7 +3,7 @@
 mod support;
 
 use isotherm_machine::Profile;
-use isotherm_sim::{Report, RunResult, Stream};
+use isotherm_sim::{CompressedShares, Report, RunResult, Stream};
 use support::{input, numbers, run, stream};
 
 const PAGES: u32 = 4096;
@@ -61,13 +61,31 @@ fn memory_that_holds_all_compresses_nothing() {
 #[test]
 fn pages_that_do_not_compress_stay_in_memory() {
     let mut input = hot_and_cold(100_000, 10);
-    input.compressed_shares = (0..PAGES).map(|page| if page % 2 == 0 { 255 } else { 32 }).collect();
+    let shares = |small| (0..PAGES).map(|page| if page % 2 == 0 { 255 } else { small }).collect();
+    input.compressed_shares = CompressedShares { zstd: shares(32), lz4: shares(64) };
     let report = replayed(input, &zswap(), &["first-touch", "lru", "isotherm"]);
     for run in &report.runs {
         let mut stored = run.page_tiers.iter().enumerate().filter(|&(_, &tier)| tier == 2);
         assert!(stored.all(|(page, _)| page % 2 == 1), "{}", run.policy);
         assert!(run.swap_ins > 0, "{}", run.policy);
     }
+}
+
+#[test]
+fn lz4_stores_less_in_the_same_memory_and_faults_take_less() {
+    let mut input = hot_and_cold(200_000, 20);
+    let shares = |small| vec![small; PAGES as usize];
+    input.compressed_shares = CompressedShares { zstd: shares(64), lz4: shares(128) };
+    let run_on = |machine: &str| {
+        let machine = Profile::builtin(machine).expect("it comes with Isotherm");
+        replayed(input.clone(), &machine, &["first-touch"]).runs.remove(0)
+    };
+    let (zstd, lz4) = (run_on("zswap"), run_on("zswap-lz4"));
+    let ratio = |run: &RunResult| (placed(run, 2) << 12) as f64 / run.stored_bytes.0 as f64;
+    assert!((ratio(&zstd) - 4.0).abs() < 0.3 && (ratio(&lz4) - 2.0).abs() < 0.1, "{zstd:?} {lz4:?}");
+    assert!(placed(&lz4, 2) > placed(&zstd, 2), "what lz4 stores leaves less memory to the rest");
+    let each = |run: &RunResult| run.charges.swapping.0 as f64 / run.swap_ins as f64;
+    assert!(each(&lz4) < 0.7 * each(&zstd), "{} and {} ns a fault", each(&lz4), each(&zstd));
 }
 
 #[test]

@@ -26,7 +26,16 @@ const LINE: u64 = 4 * RUN as u64 + 256;
 
 /// Compressed size of each base page by process and number (address / 4096), as a share in 256ths of the
 /// page: 255 for what does not compress. A page may be missing.
-pub type Contents = BTreeMap<(u32, u64), u8>;
+pub type Shares = BTreeMap<(u32, u64), u8>;
+
+/// The shares of a program's pages by each algorithm.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Contents {
+    /// With zstd at its level 1.
+    pub zstd: Shares,
+    /// With lz4 at its default acceleration. Recordings of before it was noted have none.
+    pub lz4: Shares,
+}
 
 /// Neighbouring pages of a process.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -34,8 +43,11 @@ struct Run {
     process: u32,
     /// Number of the first.
     page: u64,
-    /// Share of each with zstd at its level 1.
+    /// Share of each, as [`Contents::zstd`].
     zstd: Vec<u8>,
+    /// The same as [`Contents::lz4`].
+    #[serde(default)]
+    lz4: Vec<u8>,
 }
 
 /// Reads the shares of a trace; `None` where it has none.
@@ -46,7 +58,7 @@ pub fn read_contents(trace: &Path) -> Result<Option<Contents>, TraceError> {
     let path = trace.join(CONTENTS_FILE);
     let io = |source| TraceError::Io { path: path.clone(), action: "read", source };
     let Some(file) = open_beside(&path).map_err(io)? else { return Ok(None) };
-    let (mut input, mut contents, mut line) = (BufReader::new(file), Contents::new(), Vec::new());
+    let (mut input, mut contents, mut line) = (BufReader::new(file), Contents::default(), Vec::new());
     for number in 1.. {
         line.clear();
         io::Read::take(&mut input, LINE).read_until(b'\n', &mut line).map_err(io)?;
@@ -58,7 +70,9 @@ pub fn read_contents(trace: &Path) -> Result<Option<Contents>, TraceError> {
         if run.page > u64::MAX >> PageSize::Base.shift() {
             return Err(bad(format!("{} is no page of an address of 64 bits", run.page)));
         }
-        contents.extend((run.page..).zip(run.zstd).map(|(page, share)| ((run.process, page), share)));
+        for (all, shares) in [(&mut contents.zstd, run.zstd), (&mut contents.lz4, run.lz4)] {
+            all.extend((run.page..).zip(shares).map(|(page, share)| ((run.process, page), share)));
+        }
     }
     Ok(Some(contents))
 }
@@ -76,15 +90,18 @@ pub fn write_contents(trace: &Path, contents: &Contents) -> Result<(), TraceErro
             file.write_all(b"\n")
         };
         let mut run = Run::default();
-        for (&(process, page), &share) in contents {
+        for (&(process, page), &share) in &contents.zstd {
+            let lz4 = contents.lz4.get(&(process, page));
             let next = process == run.process && page == run.page + run.zstd.len() as u64;
-            if !next || run.zstd.len() == RUN {
+            let alike = run.zstd.is_empty() || run.lz4.is_empty() == lz4.is_none();
+            if !next || !alike || run.zstd.len() == RUN {
                 if !run.zstd.is_empty() {
                     put(&run)?;
                 }
-                run = Run { process, page, zstd: Vec::new() };
+                run = Run { process, page, ..Run::default() };
             }
             run.zstd.push(share);
+            run.lz4.extend(lz4);
         }
         if !run.zstd.is_empty() {
             put(&run)?;
@@ -96,7 +113,7 @@ pub fn write_contents(trace: &Path, contents: &Contents) -> Result<(), TraceErro
 
 /// Returns the share of each of `pages` (process and address), or nothing if none is known. A page without a
 /// known share gets that of another; one of 2 MiB the mean of what is known of it.
-pub fn shares(contents: &Contents, pages: &[(u32, u64)], page_size: PageSize) -> Vec<u8> {
+pub fn shares(contents: &Shares, pages: &[(u32, u64)], page_size: PageSize) -> Vec<u8> {
     let each = page_size.bytes().0 >> PageSize::Base.shift();
     let all: Vec<u8> = contents.values().copied().collect();
     if all.is_empty() {
@@ -125,12 +142,16 @@ mod tests {
     proptest! {
         #[test]
         fn what_is_written_is_read(
-            pages in prop::collection::btree_map((0u32..3, 0u64..20_000), any::<u8>(), 0..500),
+            pages in prop::collection::btree_map((0u32..3, 0u64..20_000), any::<(u8, Option<u8>)>(), 0..500),
             long in 0u64..10_000,
         ) {
             let folder = tempfile::tempdir().expect("a folder");
-            let mut contents: Contents = pages;
-            contents.extend((0..long).map(|page| ((7, page), page as u8)));
+            let mut contents = Contents::default();
+            let long = (0..long).map(|page| ((7, page), (page as u8, Some(9))));
+            for (page, (zstd, lz4)) in pages.into_iter().chain(long) {
+                contents.zstd.insert(page, zstd);
+                contents.lz4.extend(lz4.map(|share| (page, share)));
+            }
             write_contents(folder.path(), &contents).expect("written");
             prop_assert_eq!(read_contents(folder.path()).expect("readable"), Some(contents));
         }
@@ -140,6 +161,10 @@ mod tests {
     fn a_trace_without_shares_has_none_and_a_bad_line_is_named() {
         let folder = tempfile::tempdir().expect("a folder");
         assert_eq!(read_contents(folder.path()).expect("readable"), None);
+        let older = "{\"process\":0,\"page\":1,\"zstd\":[25]}\n";
+        std::fs::write(folder.path().join(CONTENTS_FILE), older).expect("written");
+        let expected = Contents { zstd: Shares::from([((0, 1), 25)]), lz4: Shares::new() };
+        assert_eq!(read_contents(folder.path()).expect("readable"), Some(expected));
         std::fs::write(folder.path().join(CONTENTS_FILE), "{\"process\":0,\"page\":1,\"zstd\":[256]}\n")
             .expect("written");
         let error = read_contents(folder.path()).expect_err("256 is no share").to_string();
@@ -152,11 +177,11 @@ mod tests {
 
     #[test]
     fn pages_get_their_own_share_or_one_of_others() {
-        let contents = Contents::from([((0, 16), 40), ((0, 17), 80), ((1, 16), 255)]);
+        let contents = Shares::from([((0, 16), 40), ((0, 17), 80), ((1, 16), 255)]);
         let base = shares(&contents, &[(0, 16 << 12), (1, 16 << 12), (0, 99 << 12)], PageSize::Base);
         assert_eq!(base[..2], [40, 255]);
         assert!(contents.values().any(|&share| share == base[2]));
         assert_eq!(shares(&contents, &[(0, 0), (1, 0)], PageSize::Huge), [60, 255]);
-        assert!(shares(&Contents::new(), &[(0, 0)], PageSize::Base).is_empty());
+        assert!(shares(&Shares::new(), &[(0, 0)], PageSize::Base).is_empty());
     }
 }

@@ -43,7 +43,7 @@ mod regular;
 mod rows;
 mod writer;
 
-pub use contents::{CONTENTS_FILE, Contents, INCOMPRESSIBLE, read_contents, shares, write_contents};
+pub use contents::{CONTENTS_FILE, Contents, INCOMPRESSIBLE, Shares, read_contents, shares, write_contents};
 pub use error::TraceError;
 pub use format::{FORMAT_VERSION, PROVENANCE_KEY, VERSION_KEY};
 pub use mappings::{

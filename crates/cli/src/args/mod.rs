@@ -126,7 +126,7 @@ pub(crate) struct RecordArgs {
     /// the addresses of its objects
     #[arg(long)]
     pub(crate) sites: bool,
-    /// Note how well each page compresses (zstd), for machines with compressed memory
+    /// Note how well each page compresses (zstd and lz4), for machines with compressed memory
     #[arg(long)]
     pub(crate) compressibility: bool,
     #[command(flatten)]

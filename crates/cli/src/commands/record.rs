@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use isotherm_core::Bytes;
-use isotherm_trace::INCOMPRESSIBLE;
 use isotherm_trace::record::{
     Avx512, Progress, RECORDER_MEMORY, RecordError, RecordOptions, RecordSummary, Setting, Stopped, record,
     setting_of, settings,
 };
+use isotherm_trace::{Contents, INCOMPRESSIBLE, Shares};
 
 use crate::args::RecordArgs;
 use crate::failure::Failure;
@@ -111,16 +111,16 @@ fn describe(progress: &Progress) -> String {
 }
 
 /// Says how well the program's pages compress.
-fn compressed(shares: &[u8]) -> String {
-    let taken: u64 = shares.iter().map(|&share| u64::from(share)).sum();
-    let kept = shares.iter().filter(|&&share| share >= INCOMPRESSIBLE).count();
-    let percent = |part: f64| 100.0 * part / shares.len().max(1) as f64;
-    format!(
-        "isotherm: {} pages were compressed, to {:.0} % of their size; {:.0} % of them do not compress\n",
-        shares.len(),
-        percent(taken as f64 / 256.0),
-        percent(kept as f64)
-    )
+fn compressed(contents: &Contents) -> String {
+    let by = |name: &str, shares: &Shares| {
+        let taken: u64 = shares.values().map(|&share| u64::from(share)).sum();
+        let kept = shares.values().filter(|&&share| share >= INCOMPRESSIBLE).count();
+        let percent = |part: f64| 100.0 * part / shares.len().max(1) as f64;
+        let (taken, kept) = (percent(taken as f64 / 256.0), percent(kept as f64));
+        format!("{name} to {taken:.0} % of their size, {kept:.0} % of them do not compress")
+    };
+    let (zstd, lz4) = (by("zstd", &contents.zstd), by("lz4", &contents.lz4));
+    format!("isotherm: {} pages were compressed: by {zstd}; by {lz4}\n", contents.zstd.len())
 }
 
 fn report(output: &str, summary: &RecordSummary) {
@@ -138,8 +138,8 @@ fn report(output: &str, summary: &RecordSummary) {
         summary.threads,
         summary.elapsed.as_secs_f64()
     ));
-    if let Some(shares) = &summary.compressed {
-        say(&compressed(shares));
+    if let Some(contents) = &summary.compressed {
+        say(&compressed(contents));
     }
     if summary.lost > 0 {
         say(&format!("isotherm: {} misses were lost\n", summary.lost));

@@ -62,7 +62,7 @@ const WORKLOADS: [&str; 30] = [
     "deepsjeng",
     "xz",
 ];
-const MACHINES: [&str; 10] = [
+const MACHINES: [&str; 11] = [
     "freqtier-cxl1",
     "freqtier-cxl2",
     "hybridtier",
@@ -73,6 +73,7 @@ const MACHINES: [&str; 10] = [
     "turin",
     "xeon-max",
     "zswap",
+    "zswap-lz4",
 ];
 
 fn names(value: &Value) -> Vec<&str> {

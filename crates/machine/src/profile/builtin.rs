@@ -1,4 +1,4 @@
-//! The built-in profiles: the machines of the five papers, and four of today.
+//! The built-in profiles: the machines of the five papers, and five of today.
 
 use isotherm_core::names::advice;
 
@@ -20,7 +20,8 @@ const BUILTIN: &[(&str, &str)] = machines![
     "sapphire-rapids",
     "turin",
     "xeon-max",
-    "zswap"
+    "zswap",
+    "zswap-lz4"
 ];
 
 impl Profile {

@@ -170,8 +170,8 @@ pub(super) const FIELDS: &[Field] = fields! {
         "Optional: size of a tier between the fastest and the slowest; without it, as large as the fastest.";
     tier.pressure = tier.pressure, Quantity::bandwidth(),
         "Optional: bandwidth that other programs take of reads, all the time.";
-    tier.compressed = tier.compressed, Quantity::count(0, 1),
-        "Optional: 1 in the slowest tier if it holds compressed pages, as zswap does. A page of it faults: its \
+    tier.compressed = tier.compressed, Quantity::count(0, 2),
+        "Optional: 1 in the slowest tier if it holds pages compressed by zstd, as zswap does, 2 by lz4. A page of it faults: its \
             latency is that of such a fault without decompression, its bandwidths are those of one core that \
             decompresses and compresses, and the memory for it is the tier's before.";
     tier.k = tier.k, Quantity::duration(1),

@@ -147,11 +147,22 @@ pub struct TierProfile {
     pub capacity: Option<Bytes>,
     /// Bytes per second that other programs read from it throughout; `None` for no other traffic.
     pub pressure: Option<u64>,
-    /// Whether it holds compressed pages, which fault: 1. Its latency is that of a fault, its bandwidths are
-    /// those of a core that decompresses and compresses.
+    /// Whether it holds compressed pages, which fault, and by which algorithm: 1 for zstd,
+    /// [`TierProfile::LZ4`] for lz4. Its latency is that of a fault, its bandwidths are those of a core that
+    /// decompresses and compresses.
     pub compressed: Option<u32>,
     /// Cost of a load that nothing overlaps, from `isotherm calibrate`: PACT's `k`, for live runs only.
     pub k: Option<Nanos>,
+}
+
+impl TierProfile {
+    /// [`TierProfile::compressed`] of lz4.
+    pub const LZ4: u32 = 2;
+
+    /// Returns whether it holds compressed pages.
+    pub fn is_compressed(&self) -> bool {
+        self.compressed.is_some_and(|algorithm| algorithm > 0)
+    }
 }
 
 /// Profiling devices of a machine: one NeoProf in front of each tier but the fastest.
@@ -291,7 +302,7 @@ impl Profile {
 
     /// Returns the slowest tier if it is one of compressed pages.
     pub fn compressed(&self) -> Option<&TierProfile> {
-        self.tiers.last().filter(|tier| tier.compressed == Some(1))
+        self.tiers.last().filter(|tier| tier.is_compressed())
     }
 
     /// Returns every number in force with its unit and source, in the order of the documentation.
@@ -378,11 +389,17 @@ impl Profile {
     /// Checks that compressed pages are in the slowest of three tiers: they take room of the one before.
     fn check_compressed(&self, file: &str) -> Result<(), ProfileError> {
         let misplaced = |(tier, profile): &(usize, &TierProfile)| {
-            profile.compressed == Some(1) && (*tier < 2 || *tier + 1 < self.tiers.len())
+            profile.is_compressed() && (*tier < 2 || *tier + 1 < self.tiers.len())
         };
         self.tiers.iter().enumerate().find(misplaced).map_or(Ok(()), |(tier, _)| {
             let path = format!("tier.{tier}.compressed");
-            Err(ProfileError::unexpected(file, &path, "1", "1 in the last of three tiers or more"))
+            let found = self.tiers[tier].compressed.unwrap_or(0).to_string();
+            Err(ProfileError::unexpected(
+                file,
+                &path,
+                &found,
+                "1 or 2 in the last of three tiers or more only",
+            ))
         })
     }
 

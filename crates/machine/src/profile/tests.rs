@@ -22,7 +22,11 @@ fn every_builtin_is_valid_and_gives_each_number_a_source() {
     for name in Profile::builtin_names() {
         let profile = Profile::builtin(name).expect(name);
         assert_eq!(profile.name, name);
-        assert_eq!(profile.tiers.len(), if ["xeon-max", "zswap"].contains(&name) { 3 } else { 2 }, "{name}");
+        assert_eq!(
+            profile.tiers.len(),
+            if ["xeon-max", "zswap", "zswap-lz4"].contains(&name) { 3 } else { 2 },
+            "{name}"
+        );
         let summary = profile.summary();
         let given = |field: &Field, tier| !field.optional || (field.get)(&profile, tier).is_some();
         let curves = profile.tiers.iter().filter(|tier| tier.curve.is_some()).count();
@@ -89,7 +93,7 @@ fn an_unknown_machine_is_answered_with_those_there_are() {
     let error = Profile::builtin("cray-1").expect_err("no such machine").to_string();
     let expected = "there is no machine 'cray-1' (a name, or the path of a TOML file); \
                     there are freqtier-cxl1, freqtier-cxl2, hybridtier, jenga, neomem, pact, sapphire-rapids, turin, xeon-max, \
-                    zswap";
+                    zswap, zswap-lz4";
     assert_eq!(error, expected);
 }
 

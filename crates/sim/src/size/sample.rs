@@ -13,7 +13,7 @@ use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use crate::stream::{Access, Stream};
+use crate::stream::{Access, CompressedShares, Stream};
 use crate::summary::page_counts;
 
 /// Reach of a dependence, which has 8 bits.
@@ -48,8 +48,11 @@ impl Groups {
         let kept = |page: usize| self.group[page] == group;
         let mut dense = vec![NONE; stream.pages.len()];
         let mut pages = Vec::with_capacity(stream.pages.len() / self.count as usize + 1);
-        let shares = stream.compressed_shares.iter().enumerate();
-        let compressed_shares = shares.filter(|&(page, _)| kept(page)).map(|(_, &share)| share).collect();
+        let shares = |all: &[u8]| -> Vec<u8> {
+            all.iter().enumerate().filter(|&(page, _)| kept(page)).map(|(_, &share)| share).collect()
+        };
+        let CompressedShares { zstd, lz4 } = &stream.compressed_shares;
+        let compressed_shares = CompressedShares { zstd: shares(zstd), lz4: shares(lz4) };
         for (page, &address) in stream.pages.iter().enumerate().filter(|&(page, _)| kept(page)) {
             dense[page] = pages.len() as u32;
             pages.push(address);

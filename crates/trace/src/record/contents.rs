@@ -10,6 +10,7 @@ use std::os::unix::fs::FileExt;
 
 use isotherm_core::PageSize;
 use isotherm_core::cache::LINE_SHIFT;
+use lz4_flex::block::{compress_into, get_maximum_output_size};
 use zstd::bulk::Compressor;
 
 use crate::Rows;
@@ -29,17 +30,20 @@ pub(super) struct Sampler {
     next: (u32, u64),
     /// Each process's memory.
     memory: HashMap<u32, File>,
-    compressor: Compressor<'static>,
+    zstd: Compressor<'static>,
+    /// Room for lz4's output.
+    lz4: Vec<u8>,
 }
 
 impl Sampler {
     pub(super) fn new() -> std::io::Result<Self> {
         Ok(Self {
-            contents: Contents::new(),
+            contents: Contents::default(),
             waiting: BTreeSet::new(),
             next: (0, 0),
             memory: HashMap::new(),
-            compressor: Compressor::new(LEVEL)?,
+            zstd: Compressor::new(LEVEL)?,
+            lz4: vec![0; get_maximum_output_size(PAGE)],
         })
     }
 
@@ -70,10 +74,11 @@ impl Sampler {
             let Some(memory) = self.memory.get(&process) else { continue };
             // The page or its process may be gone.
             if memory.read_exact_at(&mut page, number << PageSize::Base.shift()).is_ok()
-                && let Ok(compressed) = self.compressor.compress(&page)
+                && let Ok(zstd) = self.zstd.compress(&page)
+                && let Ok(lz4) = compress_into(&page, &mut self.lz4)
             {
-                let share = (compressed.len() * 256).div_ceil(PAGE);
-                self.contents.insert(place, u8::try_from(share).unwrap_or(u8::MAX));
+                self.contents.zstd.insert(place, share(zstd.len()));
+                self.contents.lz4.insert(place, share(lz4));
             }
         }
     }
@@ -81,4 +86,9 @@ impl Sampler {
     pub(super) fn contents(&self) -> &Contents {
         &self.contents
     }
+}
+
+/// Returns a compressed page's size as [`crate::Shares`] have it.
+fn share(bytes: usize) -> u8 {
+    u8::try_from((bytes * 256).div_ceil(PAGE)).unwrap_or(u8::MAX)
 }

@@ -36,7 +36,7 @@ pub use avx512::{Setting, setting_of, settings};
 use isotherm_core::Bytes;
 use isotherm_core::cache::Geometry;
 
-use crate::{Place, TraceError, TraceSummary};
+use crate::{Contents, Place, TraceError, TraceSummary};
 
 /// Memory that a recording takes beside the program and QEMU: the pool's pages and the rows on their way.
 pub const RECORDER_MEMORY: Bytes = Bytes(isotherm_recorder_protocol::layout::POOL_BYTES as u64 + (64 << 20));
@@ -138,9 +138,8 @@ pub struct RecordSummary {
     pub trace: TraceSummary,
     /// Accesses seen, hits included.
     pub accesses: u64,
-    /// Share that each page whose contents were read takes compressed, in 256ths; `None` if that was not
-    /// asked for.
-    pub compressed: Option<Vec<u8>>,
+    /// Share that each page whose contents were read takes compressed; `None` if that was not asked for.
+    pub compressed: Option<Contents>,
     /// Command of each process, by number.
     pub processes: Vec<String>,
     /// Number of processes whose misses were recorded.

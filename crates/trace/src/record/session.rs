@@ -312,7 +312,7 @@ impl<'a> Session<'a> {
         let trace = writer.finish()?;
         let compressed = self.contents.as_ref().map(Sampler::contents);
         compressed.map(|contents| write_contents(&self.options.output, contents)).transpose()?;
-        let compressed = compressed.map(|contents| contents.values().copied().collect());
+        let compressed = compressed.cloned();
         self.pool.remove().map_err(failed("remove the recorder's pool"))?;
         Ok(RecordSummary {
             status: status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0)),
