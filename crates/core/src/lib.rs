@@ -36,6 +36,8 @@ pub mod cache;
 mod device;
 #[cfg(feature = "host")]
 mod engine;
+#[cfg(feature = "host")]
+mod fast_limit;
 mod histogram;
 mod host;
 mod interleave;
@@ -58,6 +60,8 @@ pub use batch::{SampleBatch, Spent};
 pub use device::{DeviceReading, DeviceReport, DeviceRequest, DeviceTraffic};
 #[cfg(feature = "host")]
 pub use engine::{EngineError, EngineStatistics, run};
+#[cfg(feature = "host")]
+pub use fast_limit::{FastLimit, FastLimitError};
 pub use histogram::{Bin, Histogram};
 pub use host::{Host, View};
 pub use interleave::{Placing, Weights, best_shares};

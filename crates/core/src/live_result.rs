@@ -61,6 +61,10 @@ pub struct Summary {
     pub page_size: PageSize,
     /// The most memory that was mapped at once.
     pub footprint_bytes: Bytes,
+    /// Memory of the programs in swap at the end.
+    pub swapped_bytes: Bytes,
+    /// How much of it the kernel's zswap held, or less; `None` if nothing tells.
+    pub zswapped_bytes: Option<Bytes>,
     /// The tiers, fastest first.
     pub tiers: Vec<TierUse>,
     /// Whether the hardware counted the tiers' hits; otherwise they are summed over samples.
@@ -176,6 +180,9 @@ pub struct Refused {
     pub busy: u64,
     /// The page was no longer mapped (ENOENT, EFAULT).
     pub gone: u64,
+    /// The page was in swap (ENOENT).
+    #[serde(default)]
+    pub swapped: u64,
     /// The move was not allowed (EPERM, EACCES).
     pub denied: u64,
 }

@@ -77,6 +77,12 @@ pub struct GroupStatus {
     pub share_bytes: Bytes,
     /// Memory on each tier, fastest first.
     pub resident_bytes: Vec<Bytes>,
+    /// Memory in swap.
+    #[serde(default)]
+    pub swapped_bytes: Bytes,
+    /// How much of it the kernel's zswap holds, or less; `None` if nothing tells.
+    #[serde(default)]
+    pub zswapped_bytes: Option<Bytes>,
     /// Accesses that each tier served, counted by the hardware or summed over samples.
     pub hits: Vec<u64>,
     /// The fast tier's share of all accesses so far; `None` while too little is known.
@@ -121,6 +127,9 @@ pub struct ProgramStatus {
     pub cgroup: String,
     /// Memory on each tier, fastest first.
     pub resident_bytes: Vec<Bytes>,
+    /// Memory in swap.
+    #[serde(default)]
+    pub swapped_bytes: Bytes,
     /// Sampled accesses to its memory; old ones count for less.
     pub accesses: u64,
     /// Why its memory is not tiered, if it is not.

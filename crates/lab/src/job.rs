@@ -86,8 +86,8 @@ pub struct Job {
     pub task: Task,
     pub tiering: PolicyRun,
     pub start: Start,
-    /// Bytes of the first node for the program; all that are free if `None`.
-    pub fast: Option<Bytes>,
+    /// Bytes of the first nodes for the program, fastest first; of the others, all that are free.
+    pub room: Vec<Bytes>,
     pub counting: Option<Counting>,
     pub environment: Vec<(OsString, OsString)>,
     pub directory: PathBuf,

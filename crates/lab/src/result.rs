@@ -80,7 +80,7 @@ impl LabResult {
             tiering,
             kernel_tiering,
             start: job.start.name(),
-            fast_bytes: job.fast.map(|fast| fast.0),
+            fast_bytes: job.room.first().map(|fast| fast.0),
             exit_status: ended.status,
             elapsed_seconds: ended.elapsed.as_secs_f64(),
             measured: Measured::read(&run.measured()),
@@ -119,9 +119,11 @@ fn options(job: &Job) -> BTreeMap<&'static str, String> {
     let words = |pairs: &[OsString]| {
         pairs.iter().map(|word| word.to_string_lossy().into_owned()).collect::<Vec<_>>().join(" ")
     };
-    match &job.tiering {
-        PolicyRun::Kernel(_) => BTreeMap::new(),
-        PolicyRun::Engine { options, .. } => BTreeMap::from([("run", words(options))]),
+    let room: Vec<OsString> = job.room.iter().map(|bytes| bytes.to_string().into()).collect();
+    let given = (room.len() > 1).then(|| ("room", words(&room)));
+    let options = match &job.tiering {
+        PolicyRun::Kernel(_) => None,
+        PolicyRun::Engine { options, .. } => Some(("run", words(options))),
         PolicyRun::Inside { settings, .. } => {
             let settings: Vec<OsString> = settings
                 .iter()
@@ -132,9 +134,10 @@ fn options(job: &Job) -> BTreeMap<&'static str, String> {
                     word
                 })
                 .collect();
-            BTreeMap::from([("inside", words(&settings))])
+            Some(("inside", words(&settings)))
         }
-    }
+    };
+    given.into_iter().chain(options).collect()
 }
 
 /// Returns the last line that an engine printed before it ended without a report. Only a run whose streams

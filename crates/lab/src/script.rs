@@ -40,7 +40,7 @@ pub(crate) fn settings(machine: &Machine, job: &Job, modules: &[String]) -> Stri
         ("SLOW_NODE", last.to_string()),
         ("ALL_NODES", format!("0-{last}")),
         ("START_NODES", start),
-        ("FAST_BYTES", job.fast.map_or_else(String::new, |fast| fast.0.to_string())),
+        ("ROOM", job.room.iter().map(|bytes| bytes.0.to_string()).collect::<Vec<_>>().join(" ")),
         ("FAST_RANGES", range_words(&ranges[0])),
         ("SLOW_RANGES", range_words(&ranges[last])),
         ("ZSWAP", machine.zswap.map_or("", |zswap| zswap.compressor.name()).into()),
@@ -127,7 +127,7 @@ mod tests {
             task: Task::Program(vec!["sort".into(), "it's".into()]),
             tiering,
             start: Start::Slow,
-            fast: Some(Bytes(1 << 20)),
+            room: vec![Bytes(1 << 20), Bytes(3 << 20)],
             counting: None,
             environment: vec![("A".into(), "b c".into())],
             directory: "/tmp".into(),
@@ -144,7 +144,7 @@ mod tests {
             assert!(numab.contains(line), "{line} in {numab}");
         }
         let damon = text("damon")?;
-        for line in ["DAMON='1'", "DEMOTION='false'", "FAST_RANGES='0-402653184'", "FAST_BYTES='1048576'"] {
+        for line in ["DAMON='1'", "DEMOTION='false'", "FAST_RANGES='0-402653184'", "ROOM='1048576 3145728'"] {
             assert!(damon.contains(line), "{line} in {damon}");
         }
         Ok(())

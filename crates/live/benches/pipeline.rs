@@ -14,8 +14,8 @@ use std::time::Duration;
 use criterion::{Criterion, Throughput};
 use isotherm_core::parameters::Scale;
 use isotherm_core::{
-    Allocation, Bytes, Host, MoveStatus, Nanos, PageSize, Pages, Policy, SampleBatch, Sampling, SamplingRate,
-    SamplingScope, Signal, Signals, TierId, View,
+    Allocation, Bytes, FastLimit, Host, MoveStatus, Nanos, PageSize, Pages, Policy, SampleBatch, Sampling,
+    SamplingRate, SamplingScope, Signal, Signals, TierId, View,
 };
 use isotherm_linux::LinuxError;
 use isotherm_linux::clock;
@@ -25,9 +25,7 @@ use isotherm_linux::perf::events::{EventSpec, Format};
 use isotherm_linux::perf::record::{Content, SAMPLE, for_each};
 use isotherm_linux::process::Pid;
 use isotherm_linux::source::{Access, AccessSource, SourceStatistics};
-use isotherm_live::host::{
-    AddressSpaces, FastLimit, LiveHost, Options, PresentRun, ProcessEvent, Processes, Tier,
-};
+use isotherm_live::host::{AddressSpaces, LiveHost, Options, PresentRun, ProcessEvent, Processes, Tier};
 use isotherm_policies::{Kind, Setup};
 
 /// The allocator of `isotherm`.
@@ -162,7 +160,7 @@ struct Spaces;
 
 impl AddressSpaces for Spaces {
     fn present(&mut self, _: Pid, found: &mut Vec<PresentRun>) -> Result<(), LinuxError> {
-        found.push(PresentRun { range: BASE..BASE + PAGES * 4096 });
+        found.push(PresentRun { range: BASE..BASE + PAGES * 4096, swapped: false });
         Ok(())
     }
     fn tiers(&mut self, _: Pid, _: &[u64], _: &mut Vec<Option<TierId>>) -> Result<(), LinuxError> {

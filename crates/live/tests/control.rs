@@ -10,16 +10,14 @@ use std::time::Duration;
 use isotherm_core::machine_status::{MachineStatus, MappingStatus};
 use isotherm_core::parameters::Scale;
 use isotherm_core::{
-    Bytes, MoveStatus, Nanos, Operation, PageSize, Sampling, SamplingRate, Signal, Signals, TierId,
+    Bytes, FastLimit, MoveStatus, Nanos, Operation, PageSize, Sampling, SamplingRate, Signal, Signals, TierId,
 };
 use isotherm_linux::LinuxError;
 use isotherm_linux::clock;
 use isotherm_linux::process::Pid;
 use isotherm_linux::source::{Access, AccessSource, Cause, SourceStatistics};
 use isotherm_live::control::Control;
-use isotherm_live::host::{
-    AddressSpaces, FastLimit, LiveHost, Options, PresentRun, ProcessEvent, Processes, Tier,
-};
+use isotherm_live::host::{AddressSpaces, LiveHost, Options, PresentRun, ProcessEvent, Processes, Tier};
 use isotherm_live::policy_run::{PolicyRun, RunStats};
 
 const BASE: u64 = 0x7f00_0000_0000;
@@ -70,7 +68,7 @@ struct Small;
 
 impl AddressSpaces for Small {
     fn present(&mut self, _: Pid, found: &mut Vec<PresentRun>) -> Result<(), LinuxError> {
-        found.push(PresentRun { range: BASE..BASE + 100 * 4096 });
+        found.push(PresentRun { range: BASE..BASE + 100 * 4096, swapped: false });
         Ok(())
     }
     fn tiers(&mut self, _: Pid, _: &[u64], _: &mut Vec<Option<TierId>>) -> Result<(), LinuxError> {

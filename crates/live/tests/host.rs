@@ -1,12 +1,13 @@
 //! The live host with scripted sources and processes: real policies, shadow and real tiers.
 
 use std::ops::Range;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use isotherm_core::{
-    Bytes, DeviceRequest, Host, Move, MoveStatus, Nanos, Operation, Outcome, PageId, PageSize, Pages, Plan,
-    Reclaim, SampleBatch, Sampling, SamplingRate, SamplingScope, Signal, Signals, TierId, View,
+    Bytes, DeviceRequest, FastLimit, Host, Move, MoveStatus, Nanos, Operation, Outcome, PageId, PageSize,
+    Pages, Plan, Reclaim, SampleBatch, Sampling, SamplingRate, SamplingScope, Signal, Signals, TierId, View,
 };
 use isotherm_linux::LinuxError;
 use isotherm_linux::clock;
@@ -15,7 +16,7 @@ use isotherm_linux::source::{
     Access, AccessSource, Cause, DeviceAnswer, ScannedMapping, SourceStatistics, Untouched,
 };
 use isotherm_live::host::{
-    AddressSpaces, FastLimit, LiveHost, Options, Pause, PresentRun, ProcessEvent, Processes, Share, Tier,
+    AddressSpaces, LiveHost, Options, Pause, PresentRun, ProcessEvent, Processes, Share, Tier,
 };
 use isotherm_live::policy_run::{PolicyRun, RunStats};
 
@@ -41,6 +42,9 @@ struct World {
     /// The tier of each page from [`BASE`], with real tiers.
     tiers: Vec<u8>,
     answers: Vec<MoveStatus>,
+    /// Pages in swap, and what the kernel was asked to move.
+    swapped: Vec<u64>,
+    asked: Vec<u64>,
     /// Processes whose memory was forgotten.
     forgotten: Vec<Pid>,
     /// Memory that the kernel says to have on the fast tier.
@@ -119,8 +123,13 @@ struct Spaces(Shared);
 
 impl AddressSpaces for Spaces {
     fn present(&mut self, _: Pid, found: &mut Vec<PresentRun>) -> Result<(), LinuxError> {
-        let mapped = self.0.lock().expect("lock").mapped;
-        found.push(PresentRun { range: BASE..BASE + mapped * 4096 });
+        let world = self.0.lock().expect("lock");
+        let swapped = |page: &u64| world.swapped.contains(page);
+        let pages: Vec<u64> = (0..world.mapped).collect();
+        found.extend(pages.chunk_by(|one, next| swapped(one) == swapped(next)).map(|run| PresentRun {
+            range: BASE + run[0] * 4096..BASE + (run[0] + run.len() as u64) * 4096,
+            swapped: swapped(&run[0]),
+        }));
         Ok(())
     }
     fn tiers(&mut self, _: Pid, pages: &[u64], tiers: &mut Vec<Option<TierId>>) -> Result<(), LinuxError> {
@@ -132,12 +141,24 @@ impl AddressSpaces for Spaces {
     fn migrate(&mut self, _: Pid, moves: &[(u64, TierId)], statuses: &mut Vec<MoveStatus>) {
         let mut world = self.0.lock().expect("lock");
         for &(address, to) in moves {
-            let status = world.answers.pop().unwrap_or(MoveStatus::Moved);
+            let page = (address - BASE) / 4096;
+            world.asked.push(page);
+            let status = match world.swapped.contains(&page) {
+                true => MoveStatus::Gone,
+                false => world.answers.pop().unwrap_or(MoveStatus::Moved),
+            };
             if status == MoveStatus::Moved {
                 world.tiers[((address - BASE) / 4096) as usize] = to.0;
             }
             statuses.push(status);
         }
+    }
+    fn swapped(&mut self, _: Pid, addresses: &[u64], swapped: &mut Vec<bool>) {
+        let world = self.0.lock().expect("lock");
+        swapped.extend(addresses.iter().map(|address| world.swapped.contains(&((address - BASE) / 4096))));
+    }
+    fn zswapped(&mut self, _: Pid) -> Option<(PathBuf, Bytes)> {
+        Some((PathBuf::from("/a"), Bytes(4096)))
     }
     fn forget(&mut self, process: Pid) {
         self.0.lock().expect("lock").forgotten.push(process);
@@ -550,6 +571,38 @@ fn regression_a_tier_that_the_kernel_calls_full_has_no_room_until_a_scan_asks_ag
 }
 
 #[test]
+fn pages_in_swap_are_told_apart_and_not_asked_for_again() {
+    let (mut host, world) = host(FastLimit::Bytes(Bytes(100 * 4096)), false, 4);
+    host.sample(sampling(SamplingRate::Period(1), 1));
+    step(&mut host);
+    // Page 0 has left since the scan, page 1 is unmapped.
+    world.lock().expect("lock").swapped = vec![0];
+    world.lock().expect("lock").answers = vec![MoveStatus::Gone];
+    let moves = [0, 1].map(|page| Move { page: PageId(page), to: TierId::FAST }).to_vec();
+    let plan = Plan { moves, ..Plan::default() };
+    let mut outcome = Outcome::default();
+    host.carry_out(&plan, &mut outcome);
+    assert_eq!(outcome.moves, [MoveStatus::Gone; 2]);
+    let refused = host.summary().traffic.refused;
+    assert_eq!((refused.gone, refused.swapped), (1, 1));
+    assert_eq!((host.tier_of(PageId(0)), host.tier_of(PageId(1))), (None, Some(TierId(1))));
+    host.carry_out(&plan, &mut outcome);
+    assert_eq!(world.lock().expect("lock").asked, [0, 1, 1]);
+    // A scan sees what is in swap at once.
+    world.lock().expect("lock").swapped = vec![0, 2];
+    while host.tier_of(PageId(2)).is_some() {
+        step(&mut host);
+    }
+    let summary = host.summary();
+    assert_eq!((summary.swapped_bytes, summary.zswapped_bytes), (Bytes(2 * 4096), Some(Bytes(4096))));
+    world.lock().expect("lock").swapped = vec![];
+    while host.tier_of(PageId(0)).is_none() {
+        step(&mut host);
+    }
+    assert_eq!((host.summary().swapped_bytes, host.summary().zswapped_bytes), (Bytes(0), None));
+}
+
+#[test]
 fn pages_that_the_kernel_places_above_the_limit_are_demoted() {
     let (mut host, world) = host(FastLimit::Bytes(Bytes(4096)), false, 4);
     world.lock().expect("lock").tiers = vec![0; 4];
@@ -557,6 +610,29 @@ fn pages_that_the_kernel_places_above_the_limit_are_demoted() {
     step(&mut host);
     assert_eq!(world.lock().expect("lock").tiers.iter().filter(|&&tier| tier == 0).count(), 1);
     assert_eq!(host.summary().traffic.demotions, 3);
+}
+
+#[test]
+fn each_tier_keeps_to_its_part_of_the_memory() {
+    let events = vec![ProcessEvent::Started(PROCESS)];
+    let world = Arc::new(Mutex::new(World { mapped: 80, tiers: vec![0; 80], events, ..World::default() }));
+    let two = options(FastLimit::Parts(vec![1.0, 2.0, 5.0]), false);
+    let tiers = vec![two.tiers[0], two.tiers[1], two.tiers[1]];
+    let mut host = LiveHost::new(
+        Options { tiers, ..two },
+        vec![Box::new(Source(world.clone()))],
+        Box::new(Spaces(world.clone())),
+        Box::new(Tree(world.clone())),
+    );
+    host.sample(sampling(SamplingRate::Period(1), 1));
+    step(&mut host);
+    let on = |tier| world.lock().expect("lock").tiers.iter().filter(|&&one| one == tier).count();
+    let begun = std::time::Instant::now();
+    while [on(0), on(1), on(2)] != [10, 20, 50] {
+        assert!(begun.elapsed().as_secs() < 20, "{:?}", [on(0), on(1), on(2)]);
+        step(&mut host);
+    }
+    assert_eq!([TierId(0), TierId(1)].map(|tier| host.capacity(tier)), [Pages(10), Pages(20)]);
 }
 
 #[test]

@@ -144,9 +144,10 @@ function seconds(nanoseconds) {
   return `${(nanoseconds / 1e9).toFixed(2)} s`;
 }
 
-// Memory on every tier but the fast one: "4 GiB", or "4 GiB + 1 GiB" of three tiers.
-function slower(tiers) {
-  return tiers.length ? tiers.map(bytes).join(" + ") : bytes(0);
+// Memory on every tier but the fast one: "4 GiB", or "4 GiB + 1 GiB" of three tiers; then what is in swap.
+function slower(tiers, swapped) {
+  const slow = tiers.length ? tiers.map(bytes) : [bytes(0)];
+  return (swapped ? [...slow, `${bytes(swapped)} swapped`] : slow).join(" + ");
 }
 
 function groupCells(group) {
@@ -159,7 +160,7 @@ function groupCells(group) {
     bytes(group.protect_bytes),
     group.limit_bytes === null ? "none" : bytes(group.limit_bytes),
     bytes(fast),
-    slower(slow),
+    slower(slow, group.swapped_bytes),
     percent(group.hit_ratio),
     group.moves_per_s.toFixed(0),
     seconds(group.engine_ns + group.observing_ns),
@@ -170,7 +171,7 @@ function groupCells(group) {
 function programCells(program) {
   const [fast = 0, ...slow] = program.resident_bytes;
   const accesses = program.refused ? "not tiered" : plain.format(program.accesses);
-  return [program.command, program.cgroup, String(program.pid), bytes(fast), slower(slow), accesses];
+  return [program.command, program.cgroup, String(program.pid), bytes(fast), slower(slow, program.swapped_bytes), accesses];
 }
 
 function showGroups(status) {

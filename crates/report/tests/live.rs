@@ -47,6 +47,17 @@ fn the_summary_is_unchanged() {
 }
 
 #[test]
+fn memory_in_swap_is_told_with_zswaps_part_of_it() {
+    let mut run = live();
+    assert!(!live_text(&run).contains("swapped  "));
+    run.summary.swapped_bytes = Bytes(12 << 20);
+    assert!(live_text(&run).contains("swapped      12M at the end\n"), "{}", live_text(&run));
+    run.summary.zswapped_bytes = Some(Bytes(10 << 20));
+    assert!(live_text(&run).contains("swapped      12M at the end, 10M of it in zswap\n"));
+    assert!(live_html(&run).contains("memory in swap"));
+}
+
+#[test]
 fn a_policy_that_keeps_books_says_what_it_cost_and_saved_and_how_sure_that_is() {
     let mut kept = live();
     assert!(!live_text(&kept).contains("program's time."), "HybridTier keeps none");

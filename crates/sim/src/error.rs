@@ -1,31 +1,15 @@
 //! The reasons for which nothing is simulated.
 
-use isotherm_core::{Bytes, EngineError, Nanos};
+use isotherm_core::{Bytes, EngineError, FastLimitError, Nanos};
 use isotherm_machine::MAX_TIERS;
 use isotherm_policies::BuildError;
 
 /// Why a simulation cannot run.
 #[derive(Debug, thiserror::Error)]
 pub enum SimulateError {
-    /// The text is no size.
-    #[error(
-        "--fast: '{0}' is not a size (64M), a fast:slow ratio (1:8) or a percentage of the footprint (25%)"
-    )]
-    InvalidSize(String),
-    /// Sizes for more or fewer tiers than the machine has.
-    #[error(
-        "--fast {text}: has {parts} parts, but machine {machine} has {tiers} tiers; expected a part for each tier"
-    )]
-    OtherTiers {
-        /// The text.
-        text: String,
-        /// Its parts.
-        parts: usize,
-        /// The machine's name.
-        machine: String,
-        /// The machine's tiers.
-        tiers: usize,
-    },
+    /// The text sizes no tier, or more or fewer than the machine has.
+    #[error("--fast: {0}")]
+    Size(FastLimitError),
     /// No page would be fast.
     #[error("--fast {0}: leaves no fast page of a footprint of {1}")]
     NoFastPage(String, Bytes),

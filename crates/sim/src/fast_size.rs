@@ -1,6 +1,6 @@
 //! Sizes of the fast tier as users write them.
 
-use isotherm_core::{Bytes, PageSize, Pages, parse_share};
+use isotherm_core::{Bytes, FastLimit, PageSize, Pages, TierId};
 use isotherm_machine::Profile;
 
 use crate::SimulateError;
@@ -10,15 +10,7 @@ use crate::stream::Stream;
 #[derive(Debug, Clone, PartialEq)]
 pub struct FastSize {
     pub(crate) text: String,
-    size: Size,
-    /// Shares of the footprint for the tiers between the fast and the last one, if the text names them.
-    between: Vec<f64>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum Size {
-    Share(f64),
-    Bytes(Bytes),
+    limit: FastLimit,
 }
 
 impl FastSize {
@@ -27,18 +19,12 @@ impl FastSize {
     /// # Errors
     /// Text in none of these forms.
     pub fn parse(text: &str) -> Result<Self, SimulateError> {
-        let (size, between) = match (parse_parts(text), parse_share(text), text.parse()) {
-            (Some(shares), ..) => (Size::Share(shares[0]), shares[1..shares.len() - 1].to_vec()),
-            (_, Some(share), _) => (Size::Share(share), Vec::new()),
-            (_, None, Ok(bytes)) => (Size::Bytes(bytes), Vec::new()),
-            (_, None, Err(_)) => return Err(SimulateError::InvalidSize(text.into())),
-        };
-        Ok(Self { text: text.into(), size, between })
+        Ok(Self { text: text.into(), limit: text.parse().map_err(SimulateError::Size)? })
     }
 
     /// Returns for how many tiers the text is.
     pub fn tiers(&self) -> usize {
-        self.between.len() + 2
+        self.limit.tiers()
     }
 
     /// Checks that the text is for as many tiers as the machine has, or sizes the fast one only.
@@ -46,12 +32,9 @@ impl FastSize {
     /// # Errors
     /// If it is not.
     pub fn check(&self, profile: &Profile) -> Result<(), SimulateError> {
-        let (parts, tiers) = (self.tiers(), profile.tiers.len());
-        if parts == 2 || parts == tiers {
-            return Ok(());
-        }
-        let (text, machine) = (self.text.clone(), profile.name.clone());
-        Err(SimulateError::OtherTiers { text, parts, machine, tiers })
+        self.limit
+            .check(&format!("machine {}", profile.name), profile.tiers.len())
+            .map_err(SimulateError::Size)
     }
 
     /// Returns the machine with the sizes of the tiers between the fast and the last one, if the text names
@@ -61,11 +44,12 @@ impl FastSize {
     /// See [`FastSize::check`].
     pub(crate) fn on(&self, profile: &Profile, stream: &Stream) -> Result<Option<Profile>, SimulateError> {
         self.check(profile)?;
-        if self.between.is_empty() {
+        if self.tiers() == 2 {
             return Ok(None);
         }
         let mut profile = profile.clone();
-        for (tier, share) in profile.tiers[1..].iter_mut().zip(&self.between) {
+        for (tier, index) in profile.tiers[1..].iter_mut().zip(1..) {
+            let Some(share) = self.limit.share(TierId(index)) else { break };
             let pages = (share * stream.pages.len() as f64).round() as u64;
             tier.capacity = Some(Bytes(pages << stream.page_size.shift()));
         }
@@ -86,9 +70,11 @@ impl FastSize {
     /// See [`FastSize::pages`].
     pub fn pages_of(&self, footprint: Pages, page_size: PageSize) -> Result<Pages, SimulateError> {
         let (total, bytes) = (footprint.0, Bytes(footprint.0 << page_size.shift()));
-        let pages = match self.size {
-            Size::Share(share) => (share * total as f64).round() as u64,
-            Size::Bytes(size) => size.0 >> page_size.shift(),
+        let pages = match self.limit {
+            FastLimit::Bytes(size) => size.0 >> page_size.shift(),
+            FastLimit::Share(_) | FastLimit::Parts(_) => {
+                (self.limit.share(TierId::FAST).unwrap_or(0.0) * total as f64).round() as u64
+            }
         };
         if pages == 0 {
             return Err(SimulateError::NoFastPage(self.text.clone(), bytes));
@@ -98,14 +84,6 @@ impl FastSize {
         }
         Ok(Pages(pages))
     }
-}
-
-/// Reads the shares of three or more parts: `1:2:4`.
-fn parse_parts(text: &str) -> Option<Vec<f64>> {
-    let parts: Vec<f64> = text.split(':').map(|part| part.trim().parse().ok()).collect::<Option<Vec<_>>>()?;
-    let (sum, valid) = (parts.iter().sum::<f64>(), parts.iter().all(|part| part.is_finite() && *part >= 0.0));
-    (parts.len() > 2 && valid && sum > 0.0 && sum.is_finite())
-        .then(|| parts.iter().map(|part| part / sum).collect())
 }
 
 #[cfg(test)]
@@ -137,7 +115,8 @@ mod tests {
         let three = on("1:2:5", "zswap").expect("three tiers").expect("sizes");
         assert_eq!(three.tiers[1].capacity, Some(Bytes(20 << 12)));
         assert_eq!(on("1:8", "zswap"), Ok(None));
-        let error = "--fast 1:2:5: has 3 parts, but machine pact has 2 tiers; expected a part for each tier";
+        let error =
+            "--fast: '1:2:5' has 3 parts, but machine pact has 2 tiers; expected a part for each tier";
         assert_eq!(on("1:2:5", "pact"), Err(error.into()));
     }
 

@@ -4,9 +4,8 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
-use isotherm_core::{Bytes, Nanos};
+use isotherm_core::{Bytes, FastLimit, Nanos};
 use isotherm_lab::job::Start;
-use isotherm_live::host::FastLimit;
 
 use super::common::{DEFAULT_POLICY, NameArgs, PageSizeArg};
 
@@ -58,10 +57,14 @@ pub(crate) struct GuestArgs {
     /// The machine: a name of `isotherm lab machines`, or a TOML file
     #[arg(short, long, value_name = "NAME|FILE", default_value = "two-tier")]
     pub(crate) machine: String,
-    /// Limit of fast memory: bytes (K, M, G), a fast:slow ratio or a percentage of the memory that the
-    /// program uses, measured first by a run without limit and input [default: all that is free]
+    /// Limit of fast memory: bytes (K, M, G), a fast:slow ratio, the parts of all tiers (1:2:4) or a
+    /// percentage of the memory that the program uses, measured first by a run without limit and input
+    /// [default: all that is free]
     #[arg(short, long, value_name = "SIZE")]
     pub(crate) fast: Option<FastLimit>,
+    /// Bytes of the nodes that `fast` gives shares of, once a run has measured the program's memory.
+    #[arg(skip)]
+    pub(crate) measured: Vec<Bytes>,
     /// Initial placement of the program's memory
     #[arg(long, value_enum, default_value_t = StartArg::FirstTouch)]
     pub(crate) start: StartArg,
@@ -101,6 +104,14 @@ pub(crate) struct GuestArgs {
     /// Print no text but the program's output
     #[arg(short, long)]
     pub(crate) quiet: bool,
+}
+
+impl GuestArgs {
+    /// Returns the program's bytes of the first nodes: none without a limit, and none before shares are
+    /// measured.
+    pub(crate) fn room(&self) -> Vec<Bytes> {
+        if let Some(FastLimit::Bytes(fast)) = self.fast { vec![fast] } else { self.measured.clone() }
+    }
 }
 
 #[derive(Debug, Args)]

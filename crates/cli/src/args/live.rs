@@ -4,8 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use isotherm_core::{Bytes, Nanos};
-use isotherm_live::host::FastLimit;
+use isotherm_core::{Bytes, FastLimit, Nanos};
 
 use super::common::{DEFAULT_MACHINE, DEFAULT_POLICY, PageSizeArg};
 
@@ -15,8 +14,8 @@ pub(crate) struct LiveArgs {
     /// The policy: a name, or the library of your own policy (path/to/lib.so)
     #[arg(short, long, value_name = "NAME|FILE", default_value = DEFAULT_POLICY)]
     pub(crate) policy: String,
-    /// Limit of fast memory: bytes (K, M, G), a fast:slow ratio or a percentage of the mapped memory
-    /// [default: the whole fast tier; 1:3 in shadow mode]
+    /// Limit of fast memory: bytes (K, M, G), a fast:slow ratio, the parts of all tiers (1:2:4) or a
+    /// percentage of the mapped memory [default: the whole fast tier; 1:3 in shadow mode]
     #[arg(short, long, value_name = "SIZE")]
     pub(crate) fast: Option<FastLimit>,
     /// NUMA nodes of each tier, fastest first: 0,1 or 0+2,1+3 [default: the kernel's tiers]

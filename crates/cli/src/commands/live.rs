@@ -138,14 +138,15 @@ fn config(args: &LiveArgs) -> Result<SessionConfig, Failure> {
         "auto" => None,
         text => Some(parse_scale(text, Scale::NONE)?),
     };
+    let nodes = || profile.tiers.iter().filter(|tier| !tier.is_compressed());
     Ok(SessionConfig {
         policy,
         tiers: TierRequest {
             nodes: args.tiers.clone(),
-            fast: args.fast,
+            fast: args.fast.clone(),
             shadow: args.shadow,
-            latencies: profile.tiers.iter().map(|tier| tier.latency).collect(),
-            bandwidths: profile.tiers.iter().map(|tier| tier.read_bandwidth).collect(),
+            latencies: nodes().map(|tier| tier.latency).collect(),
+            bandwidths: nodes().map(|tier| tier.read_bandwidth).collect(),
         },
         source: args.source.clone(),
         overhead: args.overhead,

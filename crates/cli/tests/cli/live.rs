@@ -84,6 +84,30 @@ fn the_default_keeps_books_and_its_own_budget() {
     assert!(share < 0.005, "{:.2} % were lost to sampling", 100.0 * share);
 }
 
+#[test]
+fn parts_give_each_tier_of_a_machine_its_memory() {
+    let (folder, target) = (Folder::new(), target());
+    let summary = folder.at("summary.json");
+    let program = [&target, "planted", "--size", "64M", "--operations", "3000000"];
+    let options = ["--policy", "first-touch", "--machine", "xeon-max", "--fast", "1:2:5"];
+    assert_eq!(shadow(&summary, &options, &program).code, Some(0));
+    let result = read(&summary);
+    let tiers: Vec<f64> = result["tiers"]
+        .as_array()
+        .expect("tiers")
+        .iter()
+        .map(|tier| tier["capacity_bytes"].as_f64().expect("bytes") / (1 << 20) as f64)
+        .collect();
+    assert!(tiers.len() == 3 && tiers[0] >= 8.0 && (tiers[1] / tiers[0] - 2.0).abs() < 0.01, "{tiers:?}");
+    assert_eq!(result["manifest"]["options"]["fast"], "1:2:5");
+    for (machine, tiers) in [("sapphire-rapids", 2), ("zswap", 2)] {
+        let run = ["run", "--shadow", "--quiet", "--machine", machine, "--fast", "1:2:5", "--", "true"];
+        let line = isotherm(&run).refused(2);
+        assert!(line.contains("--fast: '1:2:5' has 3 parts, but "), "{line}");
+        assert!(line.contains(&format!(" has {tiers} tiers; expected a part for each tier")), "{line}");
+    }
+}
+
 /// Every policy runs in shadow mode or is refused in one line before the program starts.
 #[test]
 fn every_policy_runs_or_says_what_it_lacks() {

@@ -12,7 +12,7 @@ fn refused(arguments: &[&str]) -> (Option<i32>, String) {
 
 #[test]
 fn what_cannot_run_is_said_in_one_line_before_anything_boots() {
-    let cases: [(&[&str], i32, &str); 12] = [
+    let cases: [(&[&str], i32, &str); 13] = [
         (&["run", "--machine", "two-teir", "--", "true"], 2, "did you mean two-tier?"),
         (&["run", "--machine", "/no/such.toml", "--", "true"], 2, "/no/such.toml: No such file"),
         (&["run", "--policy", "freqteir", "--", "true"], 2, "did you mean freqtier?"),
@@ -20,7 +20,12 @@ fn what_cannot_run_is_said_in_one_line_before_anything_boots() {
         (&["run", "--set", "lru.nothing=1", "--policy", "lru", "--", "true"], 2, "nothing"),
         (&["run", "--set", "other.x=1", "--policy", "lru", "--", "true"], 2, "other"),
         (&["run", "--fast", "600M", "--", "true"], 2, "expected less than the fast node's 512M"),
-        (&["run", "--fast", "1:0", "--", "true"], 2, "--fast 100 %: expected"),
+        (&["run", "--fast", "1:0", "--", "true"], 2, "--fast 100%: expected"),
+        (
+            &["run", "--fast", "1:2:4", "--", "true"],
+            2,
+            "--fast: '1:2:4' has 3 parts, but machine two-tier has 2",
+        ),
         (&["compare", "--policy", "freqteir", "--", "true"], 2, "did you mean freqtier?"),
         (&["compare", "--policies", "freqteir", "--", "true"], 2, "did you mean freqtier?"),
         (&["run", "--", "no-such-program"], 127, "no-such-program: command not found"),

@@ -11,8 +11,8 @@ const PROGRAM: [&str; 9] =
     ["planted", "--size", "256M", "--hot", "12.5%", "--operations", "20000000", "--share", "90%"];
 
 /// Runs the program; returns the nodes' shares of the first and the last tenth of its misses, and the run.
-fn run(lab: &Lab, tiering: &[&str]) -> (Vec<f64>, Vec<f64>, Value) {
-    let options = ["--machine", "three-tier", "--fast", "64M", "--json", "--time-limit", "8min"];
+fn run(lab: &Lab, tiering: &[&str], fast: &str) -> (Vec<f64>, Vec<f64>, Value) {
+    let options = ["--machine", "three-tier", "--fast", fast, "--quiet", "--json", "--time-limit", "8min"];
     let target = target();
     let program = [&[target.as_str()], &PROGRAM[..]].concat();
     let guest = lab.run(&[tiering, &options].concat(), &program);
@@ -40,13 +40,13 @@ fn run(lab: &Lab, tiering: &[&str]) -> (Vec<f64>, Vec<f64>, Value) {
 #[test]
 fn four_policies_move_pages_over_three_nodes() {
     let Some(lab) = Lab::find_all() else { return };
-    let (_, untouched, _) = run(&lab, &["--kernel-tiering", "none"]);
+    let (_, untouched, _) = run(&lab, &["--kernel-tiering", "none"], "64M");
     assert!(untouched.iter().all(|&share| share > 0.1), "each node serves a part: {untouched:?}");
     for policy in ["lru", "freqtier", "hybridtier", "memtis"] {
         // HybridTier would stop sampling before it has counted three samples of many pages.
         let set =
             if policy == "hybridtier" { &["--set", "hybridtier.plateau_start=1000000"][..] } else { &[] };
-        let (_, late, run) = run(&lab, &[&["--policy", policy], set].concat());
+        let (_, late, run) = run(&lab, &[&["--policy", policy], set].concat(), "64M");
         let (engine, kernel) = moves(&run);
         assert!(
             engine == kernel && kernel > 1000,
@@ -55,11 +55,29 @@ fn four_policies_move_pages_over_three_nodes() {
         // What the two faster nodes hold is hotter than what lies there without tiering.
         assert!(late[0] > untouched[0] + 0.05, "{policy}: {late:?}, without it {untouched:?}");
         assert!(late[2] < untouched[2] - 0.1, "{policy}: {late:?}, without it {untouched:?}");
-        let moments = run["residence"].as_array().expect("moments").iter();
-        let nodes = |moment: &Value| -> Vec<u64> {
-            moment["node_bytes"].as_array().into_iter().flatten().filter_map(Value::as_u64).collect()
-        };
-        let fullest = moments.map(nodes).max_by_key(|nodes| nodes.iter().sum::<u64>()).expect("one");
+        let fullest = fullest(&run);
         assert!(fullest.len() == 3 && fullest.iter().all(|&bytes| bytes > 32 << 20), "{policy}: {fullest:?}");
+    }
+}
+
+/// Returns the bytes on each node when the program had most.
+fn fullest(run: &Value) -> Vec<u64> {
+    let moments = run["residence"].as_array().expect("moments").iter();
+    let nodes = |moment: &Value| -> Vec<u64> {
+        moment["node_bytes"].as_array().into_iter().flatten().filter_map(Value::as_u64).collect()
+    };
+    moments.map(nodes).max_by_key(|nodes| nodes.iter().sum::<u64>()).expect("one")
+}
+
+#[test]
+fn parts_of_the_programs_memory_are_what_each_node_has_for_it() {
+    let Some(lab) = Lab::find_all() else { return };
+    for tiering in [["--kernel-tiering", "none"], ["--policy", "lru"]] {
+        let (.., run) = run(&lab, &tiering, "1:2:5");
+        let share = |bytes: u64| bytes as f64 / f64::from(256 << 20);
+        let fullest: Vec<f64> = fullest(&run).into_iter().map(share).collect();
+        for (share, part) in fullest.iter().zip([0.125, 0.25, 0.625]) {
+            assert!((share - part).abs() < 0.03, "{tiering:?}: {fullest:?}");
+        }
     }
 }

@@ -59,6 +59,13 @@ fn what_fits_in_no_node_is_compressed_and_comes_back_whole() {
         if tiering[0] == "--policy" {
             let (engine, kernel) = moves(&run);
             assert!(engine == kernel && kernel > 1000, "moved {engine}, by the kernel's count {kernel}");
+            let engine = &run["engine"];
+            let bytes = |name: &str| engine[name].as_u64().expect("bytes");
+            let (swapped, zswapped) = (bytes("swapped_bytes"), bytes("zswapped_bytes"));
+            let refused = &engine["traffic"]["refused"];
+            eprintln!("{swapped} bytes in swap, {zswapped} in zswap; refused: {refused}");
+            // All of it is in zswap, and more at the end of its last look than before the first.
+            assert!(swapped > 4096 * 4096 && zswapped * 10 > swapped * 9, "{swapped}, {zswapped}");
         }
     }
     // Half of a leaf is keys in order, the other half random values.

@@ -73,6 +73,7 @@ impl Counted {
         refused.no_room += b.refused.no_room;
         refused.busy += b.refused.busy;
         refused.gone += b.refused.gone;
+        refused.swapped += b.refused.swapped;
         refused.denied += b.refused.denied;
         Self {
             hits,
@@ -354,6 +355,7 @@ impl Engine {
                 command: program.command.clone(),
                 cgroup: program.cgroup.clone(),
                 resident_bytes: known.map(|one| one.resident.clone()).unwrap_or_default(),
+                swapped_bytes: known.map_or(Bytes(0), |one| one.swapped),
                 accesses: known.map_or(0, |one| one.accesses),
                 refused: refused.get(&program.pid).cloned(),
             }

@@ -29,8 +29,8 @@ impl Presence {
     /// Finds present, anonymous pages but that of zeros; returns the number of runs and where to go on.
     pub(super) fn scan(&self, range: Range64, runs: &mut [Present; RUNS]) -> Result<(usize, u64), i32> {
         let mut regions = [PageRegion::default(); RUNS];
-        let without = category::FILE | category::SWAPPED | category::ZERO;
-        let (found, next) = scan(self.0.as_fd(), range, without, &mut regions)?;
+        let categories = (category::PRESENT, category::FILE | category::SWAPPED | category::ZERO);
+        let (found, next) = scan(self.0.as_fd(), range, categories, &mut regions)?;
         for (run, region) in runs.iter_mut().zip(&regions[..found]) {
             *run = Present { range: region.range, huge: region.categories & category::HUGE != 0 };
         }
@@ -43,7 +43,9 @@ impl Presence {
         let (mut pages, mut start) = (0, range.start);
         while start < range.end {
             let rest = Range64 { start, end: range.end };
-            let Ok((found, next)) = scan(self.0.as_fd(), rest, 0, &mut regions) else { break };
+            let Ok((found, next)) = scan(self.0.as_fd(), rest, (category::PRESENT, 0), &mut regions) else {
+                break;
+            };
             pages += regions[..found].iter().map(|region| region.range.length() / PAGE).sum::<u64>();
             if next <= start {
                 break;

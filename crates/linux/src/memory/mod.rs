@@ -7,6 +7,7 @@ pub mod mover;
 pub mod nodes;
 pub mod pagemap;
 pub mod reclaim;
+pub mod zswap;
 
 /// Bytes of a base page.
 pub const BASE: u64 = 4 << 10;

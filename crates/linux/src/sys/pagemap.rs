@@ -18,6 +18,8 @@ const COVERING_OR_NEXT: u64 = 0x10;
 /// Bits of a 64-bit entry of pagemap.
 pub(crate) mod entry {
     pub(crate) const PRESENT: u64 = 1 << 63;
+    /// In swap, or on its way to another frame.
+    pub(crate) const SWAPPED: u64 = 1 << 62;
     /// Number of the page frame; 0 without `CAP_SYS_ADMIN`.
     pub(crate) const FRAME: u64 = (1 << 55) - 1;
 }
@@ -60,13 +62,14 @@ struct ScanArguments {
     return_mask: u64,
 }
 
-/// Finds pages of `range` (whole pages) that are present and in none of the categories `without`, and writes
-/// them to `regions`, with [`category::HUGE`] where it applies. Returns how many regions were written and
-/// where the walk ended. Errors: `ENOTTY` before Linux 6.7; `EFAULT` beyond the address space.
+/// Finds pages of `range` (whole pages) that are in one of the categories `within` and in none of `without`,
+/// and writes them to `regions`, with [`category::HUGE`] and [`category::SWAPPED`] where they apply. Returns
+/// how many regions were written and where the walk ended. Errors: `ENOTTY` before Linux 6.7; `EFAULT` beyond
+/// the address space.
 pub(crate) fn scan(
     pagemap: BorrowedFd<'_>,
     range: Range64,
-    without: u64,
+    (within, without): (u64, u64),
     regions: &mut [PageRegion],
 ) -> Result<(usize, u64), i32> {
     let mut arguments = ScanArguments {
@@ -76,8 +79,9 @@ pub(crate) fn scan(
         vec: regions.as_mut_ptr() as u64,
         vec_len: regions.len() as u64,
         category_inverted: without,
-        category_mask: category::PRESENT | without,
-        return_mask: category::HUGE,
+        category_mask: without,
+        category_anyof_mask: within,
+        return_mask: category::HUGE | category::SWAPPED,
         ..ScanArguments::default()
     };
     // SAFETY: the argument has the layout and the size that the request names; the kernel writes at most

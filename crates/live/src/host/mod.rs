@@ -53,8 +53,8 @@ use std::time::Duration;
 use isotherm_core::live_result::{Estimate, Summary};
 use isotherm_core::machine_status::MappingStatus;
 use isotherm_core::{
-    Allocation, Bytes, Gauge, Host, MoveStatus, Nanos, Outcome, PageId, Pages, Plan, Policy, SampleBatch,
-    Sampling, Signal, Signals, Spent, TierId, View, Work,
+    Allocation, Bytes, FastLimit, Gauge, Host, MoveStatus, Nanos, Outcome, PageId, Pages, Plan, Policy,
+    SampleBatch, Sampling, Signal, Signals, Spent, TierId, View, Work,
 };
 use isotherm_linux::LinuxError;
 use isotherm_linux::clock;
@@ -66,7 +66,7 @@ use costs::{Costs, Modelled};
 use feed::Feed;
 use growth::Growth;
 use lessons::Lessons;
-pub use options::{FastLimit, FastLimitError, Options, Tier};
+pub use options::{Options, Tier};
 pub use processes::{ProcessEvent, Processes};
 use record::{Known, Recorder};
 use scan_schedule::ScanSchedule;
@@ -472,11 +472,12 @@ impl LiveHost {
     /// Replaces the limit of fast memory.
     ///
     /// # Errors
-    /// If a daemon sets it.
+    /// If a daemon sets it, or it is for another number of tiers.
     pub(crate) fn set_limit(&mut self, fast: FastLimit) -> Result<(), String> {
         if self.options.share.is_some() {
             return Err("a daemon divides the fast memory among this run and others".into());
         }
+        fast.check("this run", self.options.tiers.len()).map_err(|error| error.to_string())?;
         if self.memory.set_limit(fast) {
             self.schedule.soon();
         }
@@ -509,7 +510,10 @@ impl LiveHost {
         let statistics: Vec<SourceStatistics> =
             self.feed.sources.iter().map(|source| source.statistics()).collect();
         let agents = statistics.iter().map(|source| source.agent_cpu).sum::<Nanos>();
+        let (swapped, zswapped) = self.memory.swapped();
         HostReport {
+            swapped,
+            zswapped,
             time: self.recorder.now(),
             tiers: self.memory.tiers().zip(hits).zip(&self.options.tiers).map(tier).collect(),
             shadow: self.options.shadow,

@@ -1,56 +1,12 @@
 //! Options of the live host.
 
-use std::fmt;
-
-use isotherm_core::{Bytes, Nanos, PageSize, Pages, parse_share};
+use isotherm_core::{Bytes, FastLimit, Nanos, PageSize};
 
 use super::share::Share;
 
-/// Limit of the fast memory that the programs may use.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum FastLimit {
-    Bytes(Bytes),
-    /// A share of the mapped memory, which follows its growth.
-    Share(f64),
-}
-
-#[derive(Debug, thiserror::Error)]
-#[error("'{0}' is not a size (4G), a fast:slow ratio (1:8) or a percentage of the memory in use (25%)")]
-pub struct FastLimitError(String);
-
-impl std::str::FromStr for FastLimit {
-    type Err = FastLimitError;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        if let Some(share) = parse_share(text) {
-            return Ok(Self::Share(share));
-        }
-        text.parse().map(Self::Bytes).map_err(|_| FastLimitError(text.into()))
-    }
-}
-
-impl fmt::Display for FastLimit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Bytes(bytes) => write!(f, "{bytes}"),
-            Self::Share(share) => write!(f, "{}%", 100.0 * share),
-        }
-    }
-}
-
-impl FastLimit {
-    /// Returns the limit in pages while `mapped` pages are mapped.
-    pub fn pages(self, mapped: Pages, page_size: PageSize) -> Pages {
-        match self {
-            Self::Bytes(bytes) => Pages(bytes.0 >> page_size.shift()),
-            Self::Share(share) => Pages((mapped.0 as f64 * share) as u64),
-        }
-    }
-}
-
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tier {
-    /// Size; the fast limit also applies to the first tier.
+    /// Size; [`Options::fast`] may allow the programs less of it.
     pub size: Bytes,
     /// Idle latency from the firmware or a machine profile.
     pub latency: Nanos,
@@ -79,20 +35,4 @@ pub struct Options {
     pub scan_budget: f64,
     /// Share of their time that programs may lose to being observed.
     pub overhead: f64,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn limits_are_sizes_or_shares_of_the_mapped_memory() {
-        let pages =
-            |text: &str| text.parse::<FastLimit>().expect("a limit").pages(Pages(1000), PageSize::Base);
-        assert_eq!(pages("4M"), Pages(1024));
-        assert_eq!(pages("25%"), Pages(250));
-        assert_eq!(pages("1:9"), Pages(100));
-        let error = "much".parse::<FastLimit>().expect_err("no number");
-        assert!(error.to_string().contains("'much' is not a size"), "{error}");
-    }
 }

@@ -49,6 +49,10 @@ pub struct HostReport {
     /// Hit ratio by fast pages.
     pub curve: Curve,
     pub processes: Vec<ProcessReport>,
+    /// Memory in swap.
+    pub swapped: Bytes,
+    /// How much of it zswap holds, or less; `None` if that is unknown.
+    pub zswapped: Option<Bytes>,
     /// The memory by address, as of the last report that was asked for it ([`Share::watch`]).
     pub mappings: Arc<Vec<MappingStatus>>,
     /// Names of the access sources.
@@ -73,6 +77,8 @@ pub struct ProcessReport {
     pub process: Pid,
     /// Bytes on each tier, fastest first.
     pub resident: Vec<Bytes>,
+    /// Bytes in swap.
+    pub swapped: Bytes,
     /// Sampled accesses to its memory; old ones count for less.
     pub accesses: u64,
 }
@@ -83,6 +89,7 @@ impl HostReport {
         let program = |process: &ProcessReport| ProgramStatus {
             pid: process.process.0,
             resident_bytes: process.resident.clone(),
+            swapped_bytes: process.swapped,
             accesses: process.accesses,
             ..ProgramStatus::default()
         };
@@ -90,6 +97,8 @@ impl HostReport {
             policy: policy.to_owned(),
             weight: 1.0,
             resident_bytes: self.tiers.iter().map(|tier| tier.resident).collect(),
+            swapped_bytes: self.swapped,
+            zswapped_bytes: self.zswapped,
             hits: self.tiers.iter().map(|tier| tier.hits).collect(),
             hit_ratio: self.hit_ratio.map(|known| known.value),
             hit_ratio_bounds: self.hit_ratio.map(Estimate::bounds),

@@ -103,7 +103,7 @@ impl Settings {
             nodes: variables.text("ISOTHERM_TIERS")?,
             fast: variables.value(
                 "ISOTHERM_FAST",
-                "a size (4G), a fast:slow ratio (1:8) or a percentage (25%)",
+                "a size (4G), a fast:slow ratio (1:8), the parts of all tiers (1:2:4) or a percentage (25%)",
                 |text| text.parse().ok(),
             )?,
             shadow: variables.value("ISOTHERM_SHADOW", "0 or 1", switch)?.unwrap_or(false),
@@ -149,11 +149,10 @@ fn policy_run(
 
 #[cfg(test)]
 mod tests {
-    use isotherm_core::Bytes;
     use isotherm_core::parameters::Value;
+    use isotherm_core::{Bytes, FastLimit};
 
     use super::*;
-    use crate::host::FastLimit;
 
     fn read(variables: &[(&str, &str)]) -> Result<Option<Settings>, SettingError> {
         Settings::read(|name| {

@@ -20,7 +20,11 @@ pub fn text(result: &LiveResult) -> String {
         traffic.promotions,
         traffic.demotions + traffic.reclaimed,
         summary.duration_ns,
-        traffic.refused.no_room + traffic.refused.busy + traffic.refused.gone + traffic.refused.denied,
+        traffic.refused.no_room
+            + traffic.refused.busy
+            + traffic.refused.gone
+            + traffic.refused.swapped
+            + traffic.refused.denied,
     );
     let fast = summary.tiers.first().map(|tier| tier.capacity_bytes).unwrap_or_default();
     text += &format!(

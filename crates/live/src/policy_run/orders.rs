@@ -4,11 +4,11 @@ use std::fmt::Write as _;
 
 use isotherm_core::machine_status::{GroupStatus, MachineStatus};
 use isotherm_core::parameters::Parameters;
-use isotherm_core::{Gauge, Host, Policy, View};
+use isotherm_core::{FastLimit, FastLimitError, Gauge, Host, Policy, View};
 use isotherm_linux::clock;
 use isotherm_linux::process::Pid;
 
-use crate::host::{FastLimit, LiveHost};
+use crate::host::LiveHost;
 
 const HELP: &str = "expected status, status json, mappings, fast, limit SIZE, parameters, set KEY=VALUE, \
                     policy NAME [KEY=VALUE ...], pause or resume";
@@ -58,7 +58,7 @@ pub(super) fn parse(line: &str) -> Result<Order<'_>, String> {
         (Some("status"), Some("json")) => Order::Machine,
         (Some("mappings"), None) => Order::Mappings,
         (Some("limit"), Some(size)) => {
-            Order::Limit(size.parse().map_err(|error: crate::host::FastLimitError| error.to_string())?)
+            Order::Limit(size.parse().map_err(|error: FastLimitError| error.to_string())?)
         }
         (Some("fast"), None) => Order::Fast,
         (Some("parameters"), None) => Order::Parameters,

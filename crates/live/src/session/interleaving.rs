@@ -72,10 +72,10 @@ fn of_nodes(Weights(weights): Weights, tiers: &[Vec<u32>]) -> Vec<(u32, u8)> {
 mod tests {
     use std::fs;
 
-    use isotherm_core::Bytes;
+    use isotherm_core::{Bytes, FastLimit};
 
     use super::*;
-    use crate::host::{FastLimit, Tier};
+    use crate::host::Tier;
 
     fn launch() -> Target {
         Target::Launch {

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use isotherm_core::{Bytes, MoveStatus, PageSize, Pages, TierId};
 
@@ -13,6 +13,7 @@ use isotherm_linux::memory::mover::{Mover, MoverOptions, PageMove, Shape, Step};
 use isotherm_linux::memory::nodes::{Kernel, NodeReader, Residence};
 use isotherm_linux::memory::pagemap::{PageRun, Pagemap};
 use isotherm_linux::memory::reclaim::Reclaimer;
+use isotherm_linux::memory::zswap::zswapped;
 use isotherm_linux::memory::{BASE, HUGE};
 use isotherm_linux::process::{Pid, ProcRoot};
 use isotherm_linux::topology::Room;
@@ -117,7 +118,7 @@ impl KernelSpaces {
         }
     }
 
-    /// Appends the present pages of the mappings that were read last.
+    /// Appends the present and swapped pages of the mappings that were read last.
     fn scan(&mut self, process: Pid, found: &mut Vec<PresentRun>) -> Result<(), LinuxError> {
         if self.pagemaps.len() >= OPEN && !self.pagemaps.contains_key(&process) {
             self.pagemaps.clear();
@@ -138,7 +139,7 @@ impl KernelSpaces {
                     if self.page_size == PageSize::Huge && run.huge == Some(true) {
                         self.huge.entry(process).or_default().extend(whole_chunks(&range));
                     }
-                    found.push(PresentRun { range });
+                    found.push(PresentRun { range, swapped: run.swapped });
                 }
                 next = scanned.next;
             }
@@ -203,6 +204,19 @@ impl AddressSpaces for KernelSpaces {
             Residence::Gone | Residence::Unknown(_) => None,
         }));
         Ok(())
+    }
+
+    fn swapped(&mut self, process: Pid, addresses: &[u64], swapped: &mut Vec<bool>) {
+        if let Some(pagemap) = self.pagemaps.get_mut(&process) {
+            let all = swapped.len() + addresses.len();
+            // The process may end meanwhile: its pages are then gone.
+            let _ = pagemap.swapped(addresses, swapped);
+            swapped.resize(all, false);
+        }
+    }
+
+    fn zswapped(&mut self, process: Pid) -> Option<(PathBuf, Bytes)> {
+        zswapped(Path::new("/"), process)
     }
 
     fn migrate(&mut self, process: Pid, moves: &[(u64, TierId)], statuses: &mut Vec<MoveStatus>) {

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use isotherm_core::Bytes;
 use isotherm_core::manifest::Manifest;
+use isotherm_core::{Bytes, FastLimit};
 use isotherm_linux::files::Tree;
 use isotherm_linux::topology::cpu::Cpu;
 
@@ -14,7 +14,7 @@ pub(super) fn read(root: &Path, config: &SessionConfig, free: Bytes) -> Manifest
     let threads = std::thread::available_parallelism().map_or(0, usize::from);
     let processor = Cpu::read(root).map_or_else(|_| "unknown processor".into(), |cpu| cpu.name);
     let given = [
-        ("fast", config.tiers.fast.map(|fast| fast.to_string())),
+        ("fast", config.tiers.fast.as_ref().map(FastLimit::to_string)),
         ("tiers", config.tiers.nodes.clone()),
         ("source", config.source.clone()),
         ("overhead", Some(config.overhead.to_string())),

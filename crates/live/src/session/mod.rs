@@ -27,16 +27,16 @@ mod tiers;
 use std::path::Path;
 use std::time::Duration;
 
-use isotherm_core::Nanos;
 use isotherm_core::live_result::LiveResult;
 use isotherm_core::manifest::Manifest;
+use isotherm_core::{FastLimit, Nanos};
 use isotherm_linux::memory::mover::MoverOptions;
 use isotherm_linux::process::lock::EngineLock;
 use isotherm_linux::process::signals::Signals;
 use isotherm_linux::process::{Exit, ProcRoot};
 
 use crate::control::Control;
-use crate::host::{FastLimit, LiveHost, Options};
+use crate::host::{LiveHost, Options};
 use crate::policy_run::{PolicyRun, RunError};
 
 pub use candidates::{Candidate, Opened, Reach, SourceRequest, candidates};

@@ -2,14 +2,14 @@
 
 use std::path::Path;
 
-use isotherm_core::{Bytes, Nanos};
+use isotherm_core::{Bytes, FastLimit, FastLimitError, Nanos};
 use isotherm_linux::LinuxError;
 use isotherm_linux::memory::reclaim::Reclaimer;
 use isotherm_linux::perf::data_source::TierMap;
 use isotherm_linux::process::Pid;
 use isotherm_linux::topology::{SameTier, Tier as NumaTier, Tiers, TiersError, Topology};
 
-use crate::host::{FastLimit, Tier};
+use crate::host::Tier;
 
 /// Bytes of the megabyte in which firmware rates bandwidths.
 const MEGA: u64 = 1_000_000;
@@ -52,13 +52,15 @@ pub enum TierPlanError {
     Machine(#[from] LinuxError),
     #[error(transparent)]
     Request(#[from] TiersError),
+    #[error("--fast: {0}")]
+    Limit(#[from] FastLimitError),
 }
 
 impl TierPlan {
     /// Plans the tiers from the machine described below `root` and the request.
     ///
     /// # Errors
-    /// If the nodes cannot be read, or the request names tiers that do not exist.
+    /// If the nodes cannot be read, or the request names or limits tiers that do not exist.
     pub fn read(root: &Path, request: &TierRequest) -> Result<Self, TierPlanError> {
         let topology = Topology::read(root)?;
         let tiers = match &request.nodes {
@@ -70,8 +72,10 @@ impl TierPlan {
             if !request.shadow {
                 notes.push("this machine has no slow tier: nothing moves (shadow mode)".into());
             }
-            return Ok(Self::shadows(request, &tiers, notes));
+            return Self::shadows(request, &tiers, notes);
         }
+        let fast = request.fast.clone().unwrap_or(FastLimit::Bytes(Bytes(u64::MAX)));
+        fast.check("this machine", tiers.count())?;
         let rated = |tier: &NumaTier| {
             let rating = tier.nodes.iter().filter_map(|&node| topology.node(node)?.rating()?.read_latency);
             rating.max().map(|latency| Nanos(u64::from(latency)))
@@ -87,7 +91,7 @@ impl TierPlan {
         Ok(Self {
             map: TierMap::of(&topology, &nodes),
             nodes,
-            fast: request.fast.unwrap_or(FastLimit::Bytes(Bytes(u64::MAX))),
+            fast,
             free: free(&tiers),
             tiers: tiers.all().iter().enumerate().map(tier).collect(),
             shadow: false,
@@ -95,23 +99,27 @@ impl TierPlan {
         })
     }
 
-    /// Plans two virtual tiers, each as large as the machine's memory.
-    fn shadows(request: &TierRequest, tiers: &Tiers, notes: Vec<String>) -> Self {
+    /// Plans two virtual tiers, or one for each part of the limit, each as large as the machine's memory.
+    fn shadows(request: &TierRequest, tiers: &Tiers, notes: Vec<String>) -> Result<Self, TierPlanError> {
+        let limit = request.fast.clone().unwrap_or(SHADOW_FAST);
+        limit.check("the profile of --machine, without compressed memory,", request.latencies.len())?;
         let size = Bytes(tiers.all().iter().map(|tier| tier.capacity.0).sum());
-        let fast = request.latencies.first().copied().unwrap_or(Nanos(1));
-        let slow = request.latencies.get(1).copied().unwrap_or(fast);
+        let latency = |tier: usize| {
+            let latencies = &request.latencies;
+            latencies.get(tier).or(latencies.last()).copied().unwrap_or(Nanos(1))
+        };
         let bandwidth = |tier: usize| request.bandwidths.get(tier).copied().unwrap_or(0);
-        Self {
-            tiers: [(fast, 0), (slow, 1)]
-                .map(|(latency, tier)| Tier { size, latency, bandwidth: bandwidth(tier) })
-                .to_vec(),
+        Ok(Self {
+            tiers: (0..limit.tiers())
+                .map(|tier| Tier { size, latency: latency(tier), bandwidth: bandwidth(tier) })
+                .collect(),
             nodes: Vec::new(),
             map: TierMap::default(),
-            fast: request.fast.unwrap_or(SHADOW_FAST),
+            fast: limit,
             free: free(tiers),
             shadow: true,
             notes,
-        }
+        })
     }
 
     /// Whether the kernel's LRU can make room on the fast tier for a program in `cgroup`, if it gets one.

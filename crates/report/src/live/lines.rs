@@ -5,7 +5,7 @@ use isotherm_core::live_result::{LiveResult, SourceUse, TierUse};
 
 use super::words::{
     self, FITS, counters, engine_cpu, engine_memory, fits, known, left_out, nodes, program_time, refusals,
-    run, tier_share,
+    run, swapped, tier_share,
 };
 use crate::format::{between, count, percent, printable, reasons, shortened};
 
@@ -22,6 +22,7 @@ pub(super) fn lines(result: &LiveResult) -> Vec<(String, String)> {
     let tiers = summary.tiers.iter().take(SHOWN).enumerate();
     let mut lines = vec![("run".to_owned(), run(result))];
     lines.extend(tiers.map(|(index, tier)| (format!("tier {index}"), tier_line(result, tier))));
+    lines.extend(swapped(result).map(|swapped| ("swapped".to_owned(), swapped)));
     let mut add = |name: &str, value| lines.push((name.to_owned(), value));
     add("hit ratio", hits(result));
     add("slowdown", slowdown(result));

@@ -122,6 +122,7 @@ fn facts(result: &LiveResult) -> Vec<(&'static str, String)> {
         ("seed", result.seed.to_string()),
         ("Isotherm", result.version.clone()),
     ];
+    facts.extend(words::swapped(result).map(|swapped| ("memory in swap", swapped)));
     facts.extend(words::left_out(result).map(|left_out| ("left out of hint faults", left_out)));
     facts
 }

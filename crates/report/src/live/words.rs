@@ -184,11 +184,12 @@ pub(super) fn of_footprint(result: &LiveResult, part: Bytes) -> String {
 }
 
 /// Returns each reason of a refusal with its moves and its meaning.
-pub(super) fn refusals(refused: &Refused) -> [(&'static str, u64, &'static str); 4] {
+pub(super) fn refusals(refused: &Refused) -> [(&'static str, u64, &'static str); 5] {
     [
         ("no room", refused.no_room, "The target tier was full, or at its limit (ENOMEM)."),
         ("busy", refused.busy, "The page was pinned or under I/O, at every try (EBUSY)."),
         ("gone", refused.gone, "The page was no longer mapped (ENOENT, EFAULT)."),
+        ("swapped", refused.swapped, "The page was in swap, or in zswap (ENOENT)."),
         ("denied", refused.denied, "The kernel did not allow it (EPERM, EACCES)."),
     ]
 }
@@ -209,6 +210,14 @@ pub(super) fn engine_memory(result: &LiveResult) -> Bytes {
 /// Returns the time that the program's threads are known to have lost to the sources.
 pub(super) fn program_time(result: &LiveResult) -> Nanos {
     result.summary.sources.iter().map(|source| source.program_ns).sum()
+}
+
+/// Returns the memory in swap at the end, and how much of it was compressed memory; `None` without any.
+pub(super) fn swapped(result: &LiveResult) -> Option<String> {
+    let summary = &result.summary;
+    let zswapped =
+        summary.zswapped_bytes.map_or_else(String::new, |bytes| format!(", {bytes} of it in zswap"));
+    (summary.swapped_bytes.0 > 0).then(|| format!("{} at the end{zswapped}", summary.swapped_bytes))
 }
 
 /// Returns the memory that hint faults cannot observe; `None` if they are no source, or observe all.

@@ -103,6 +103,10 @@ fn groups(registry: &mut Registry, groups: &[GroupStatus]) {
     bytes("share", "Fast memory that the group may use now", &|group| Some(group.share_bytes));
     bytes("protect", "Least fast memory that others never take", &|group| Some(group.protect_bytes));
     bytes("limit", "Most fast memory", &|group| group.limit_bytes);
+    bytes("swapped", "Memory of the group's programs in swap", &|group| Some(group.swapped_bytes));
+    bytes("zswapped", "How much of it zswap holds, before compression, or less", &|group| {
+        group.zswapped_bytes
+    });
     bytes("engine_memory", "Memory of the group's engine", &|group| Some(group.engine_bytes));
     let mut count = |name: &str, help: &str, of: fn(&GroupStatus) -> u64| {
         let counts = Counts::default();
@@ -123,7 +127,7 @@ fn groups(registry: &mut Registry, groups: &[GroupStatus]) {
         for (errno, count) in [
             ("ENOMEM", refused.no_room),
             ("EBUSY", refused.busy),
-            ("ENOENT", refused.gone),
+            ("ENOENT", refused.gone + refused.swapped),
             ("EPERM", refused.denied),
         ] {
             let mut labels = labels(group);
@@ -176,6 +180,7 @@ mod tests {
         let group = GroupStatus {
             name: "database".into(),
             resident_bytes: vec![Bytes(4096), Bytes(8192)],
+            swapped_bytes: Bytes(12288),
             hits: vec![90, 10],
             traffic: Traffic { promotions: 5, demotions: 2, reclaimed: 1, refused, ..Traffic::default() },
             saved_ns: Nanos(1_500_000_000),
@@ -189,6 +194,7 @@ mod tests {
             "# TYPE isotherm_resident_bytes gauge",
             "# UNIT isotherm_resident_bytes bytes",
             "isotherm_resident_bytes{group=\"database\",tier=\"1\"} 8192.0",
+            "isotherm_swapped_bytes{group=\"database\"} 12288.0",
             "isotherm_hits_total{group=\"database\",tier=\"0\"} 90",
             "isotherm_promotions_total{group=\"database\"} 5",
             "isotherm_demotions_total{group=\"database\"} 3",

@@ -39,7 +39,7 @@ pub fn machine_text(status: &MachineStatus, programs: bool) -> String {
             group.programs.len().to_string(),
             group.share_bytes.to_string(),
             group.fast().to_string(),
-            slower(&group.resident_bytes),
+            slower(&group.resident_bytes, group.swapped_bytes),
             hits,
             format!("{:.0}", group.moves_per_s),
             format!("{cost:.2} s"),
@@ -76,7 +76,7 @@ fn program_table(status: &MachineStatus) -> String {
             clean(&group.name),
             clean(&program.command).chars().take(COMMAND).collect(),
             program.resident_bytes.first().copied().unwrap_or_default().to_string(),
-            slower(&program.resident_bytes),
+            slower(&program.resident_bytes, program.swapped_bytes),
             state,
         ]);
     }
@@ -84,12 +84,11 @@ fn program_table(status: &MachineStatus) -> String {
 }
 
 /// Returns memory on every tier but the fast one, of which `resident` is the first: `4G`, or `4G+1G` of three
-/// tiers.
-pub fn slower(resident: &[Bytes]) -> String {
-    match resident.get(1..) {
-        None | Some([]) => Bytes(0).to_string(),
-        Some(tiers) => tiers.iter().map(Bytes::to_string).collect::<Vec<_>>().join("+"),
-    }
+/// tiers, and behind them what is in swap: `4G+1G+2G swapped`.
+pub fn slower(resident: &[Bytes], swapped: Bytes) -> String {
+    let slow = resident.get(1..).filter(|tiers| !tiers.is_empty()).unwrap_or(&[Bytes(0)]);
+    let swapped = (swapped.0 > 0).then(|| format!("{swapped} swapped"));
+    slow.iter().map(Bytes::to_string).chain(swapped).collect::<Vec<_>>().join("+")
 }
 
 /// Returns a text for one line of a terminal.
@@ -124,10 +123,11 @@ mod tests {
     #[test]
     fn each_slower_tier_has_its_memory() {
         let shown = |gibibytes: &[u64]| {
-            slower(&gibibytes.iter().map(|gibibytes| Bytes(gibibytes << 30)).collect::<Vec<_>>())
+            slower(&gibibytes.iter().map(|gibibytes| Bytes(gibibytes << 30)).collect::<Vec<_>>(), Bytes(0))
         };
         assert_eq!([shown(&[]), shown(&[2]), shown(&[2, 4])], ["0B", "0B", "4G"]);
         assert_eq!(shown(&[2, 4, 1]), "4G+1G");
+        assert_eq!(slower(&[Bytes(9), Bytes(8)], Bytes(4096)), "8B+4K swapped");
     }
 
     #[test]

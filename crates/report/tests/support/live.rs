@@ -48,6 +48,8 @@ pub fn lasting(moments: usize) -> LiveResult {
         shadow: true,
         page_size: PageSize::Base,
         footprint_bytes: Bytes(FOOTPRINT),
+        swapped_bytes: Bytes(0),
+        zswapped_bytes: None,
         tiers: vec![tier(0, 80, FAST), tier(1, 180, 8192 * MIB)],
         hit_ratio: Some(whole),
         final_hit_ratio: Some(steady),
@@ -184,7 +186,8 @@ fn timeline(moments: usize) -> Vec<Moment> {
         traffic.demotions += moved * 9 / 10;
         traffic.reclaimed += moved / 20;
         traffic.bytes_moved = Bytes((traffic.promotions + traffic.demotions) * 4096);
-        traffic.refused = Refused { no_room: traffic.promotions / 200, busy: 11, gone: 5, denied: 1 };
+        traffic.refused =
+            Refused { no_room: traffic.promotions / 200, busy: 11, gone: 5, swapped: 2, denied: 1 };
         let mapped = (FOOTPRINT as f64 * (index as f64 / moments as f64 * 4.0).min(1.0)) as u64;
         let gauges = vec![
             ("hot-pages", (50_000.0 * learned).round()),

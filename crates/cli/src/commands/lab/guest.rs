@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use isotherm_core::{Bytes, Nanos, PageSize};
+use isotherm_core::{Bytes, FastLimit, Nanos, PageSize};
 use isotherm_lab::LabError;
 use isotherm_lab::cache::Cache;
 use isotherm_lab::console::Console;
@@ -14,7 +14,6 @@ use isotherm_lab::machine::Machine;
 use isotherm_lab::result::LabResult;
 use isotherm_lab::run_directory::RunDirectory;
 use isotherm_lab::session::{self, Output, SessionOptions};
-use isotherm_live::host::FastLimit;
 
 use super::plan::job;
 use crate::args::lab::GuestArgs;
@@ -56,7 +55,7 @@ pub(super) fn boot(
     Ok(result)
 }
 
-/// Turns a share of fast memory into bytes: runs the program once without limit to see how much it uses.
+/// Turns shares of memory into bytes: runs the program once without limit to see how much it uses.
 /// Returns whether it did, so that jobs made before lack the limit.
 pub(super) fn measure_share(
     args: &mut GuestArgs,
@@ -64,7 +63,9 @@ pub(super) fn measure_share(
     command: &[OsString],
     (cache, options): (&Cache, &SessionOptions),
 ) -> Result<bool, Failure> {
-    let Some(FastLimit::Share(share)) = args.fast else { return Ok(false) };
+    let Some(limit @ (FastLimit::Share(_) | FastLimit::Parts(_))) = args.fast.clone() else {
+        return Ok(false);
+    };
     if !args.quiet {
         say("isotherm: measuring the program's memory, for --fast\n");
     }
@@ -73,19 +74,16 @@ pub(super) fn measure_share(
     let run = RunDirectory::create(&cache.runs()).map_err(|error| failure(&error))?;
     let options = SessionOptions { output: Output::Files, ..options.clone() };
     let used = boot(machine, &job, ("none", cache, &run), &options)?.footprint_bytes();
-    let pages = (used as f64 * share) as u64 >> PageSize::Base.shift();
-    let fast = Bytes(pages << PageSize::Base.shift());
-    if fast.0 == 0 {
-        let share = 100.0 * share;
-        let used = Bytes(used);
-        return Err(Failure::Usage(format!(
-            "--fast {share} %: of {used} that the program used: expected bytes"
-        )));
+    let whole = |bytes: u64| Bytes(bytes >> PageSize::Base.shift() << PageSize::Base.shift());
+    args.measured = limit.limits(used, |bytes| bytes.0).into_iter().map(whole).collect();
+    let (shown, used) = (args.measured.iter().map(Bytes::to_string).collect::<Vec<_>>(), Bytes(used));
+    if args.measured.first() == Some(&Bytes(0)) {
+        let expected = format!("of {used} that the program used: expected bytes");
+        return Err(Failure::Usage(format!("--fast {limit}: {expected}")));
     }
     if !args.quiet {
-        say(&format!("isotherm: --fast {fast}, of {} that the program used\n", Bytes(used)));
+        say(&format!("isotherm: --fast {}, of {used} that the program used\n", shown.join(", ")));
     }
-    args.fast = Some(FastLimit::Bytes(fast));
     Ok(true)
 }
 

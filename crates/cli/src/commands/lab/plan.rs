@@ -4,10 +4,9 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use isotherm_core::{Bytes, PageSize, Signal};
+use isotherm_core::{FastLimit, PageSize, Signal, TierId};
 use isotherm_lab::job::{Counting, Job, PolicyRun, Task};
 use isotherm_lab::machine::Machine;
-use isotherm_live::host::FastLimit;
 use isotherm_policies::Entry;
 
 use super::guest::failure;
@@ -35,31 +34,33 @@ pub(super) fn job(
             "expected a machine that reads all of this one's files, as Python needs, such as two-tier";
         return Err(Failure::Usage(format!("--machine {}: {expected}", machine.name)));
     }
-    let fast = fast_bytes(args, machine)?;
+    check_limit(args, machine)?;
     Ok(Job {
         task: Task::Program(command.to_vec()),
         tiering,
         start: args.start.into(),
-        fast,
+        room: args.room(),
         counting: Some(counting()?),
         environment: environment(),
         directory: std::env::current_dir().map_err(Failure::failed)?,
     })
 }
 
-/// Returns the limit of fast memory; `None` without one, and for a share that is not measured yet.
-fn fast_bytes(args: &GuestArgs, machine: &Machine) -> Result<Option<Bytes>, Failure> {
+/// Checks that the limit fits the machine's nodes, and that shares leave the program fast memory and other.
+fn check_limit(args: &GuestArgs, machine: &Machine) -> Result<(), Failure> {
+    let Some(limit) = &args.fast else { return Ok(()) };
+    limit
+        .check(&format!("machine {}", machine.name), machine.nodes.len())
+        .map_err(|error| Failure::Usage(format!("--fast: {error}")))?;
     let size = machine.nodes[0].size;
-    match args.fast {
-        Some(FastLimit::Bytes(fast)) if fast >= size => {
-            Err(Failure::Usage(format!("--fast {fast}: expected less than the fast node's {size}")))
+    let expected = match limit {
+        FastLimit::Bytes(fast) if *fast >= size => format!("less than the fast node's {size}"),
+        limit if limit.share(TierId::FAST).is_some_and(|share| share <= 0.0 || share >= 1.0) => {
+            "more than none and less than all memory".into()
         }
-        Some(FastLimit::Share(share)) if share <= 0.0 || share >= 1.0 => {
-            let share = 100.0 * share;
-            Err(Failure::Usage(format!("--fast {share} %: expected more than none and less than all memory")))
-        }
-        limit => Ok(bytes(limit)),
-    }
+        _ => return Ok(()),
+    };
+    Err(Failure::Usage(format!("--fast {limit}: expected {expected}")))
 }
 
 /// Returns this process's environment, sorted: a guest that goes by instructions must not learn in which
@@ -137,7 +138,7 @@ fn options<'a>(
         add("--page-size", "huge".into());
     }
     let given = [
-        ("--fast", bytes(args.fast).map(|size| size.0.to_string())),
+        ("--fast", args.room().first().map(|size| size.0.to_string())),
         ("--rate", args.rate.map(|size| size.0.to_string())),
         ("--source", args.source.clone()),
         ("--overhead", args.overhead.clone()),
@@ -148,13 +149,6 @@ fn options<'a>(
         }
     }
     options
-}
-
-const fn bytes(limit: Option<FastLimit>) -> Option<Bytes> {
-    match limit {
-        Some(FastLimit::Bytes(bytes)) => Some(bytes),
-        Some(FastLimit::Share(_)) | None => None,
-    }
 }
 
 fn inside(options: &[(&str, String)], demotion: bool) -> Result<PolicyRun, Failure> {

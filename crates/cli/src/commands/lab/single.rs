@@ -65,7 +65,7 @@ pub(super) fn shell(args: &LabShellArgs) -> Result<(), Failure> {
         task: if stdin().is_terminal() { Task::Shell } else { Task::Commands },
         tiering: PolicyRun::Kernel(kernel),
         start: Start::FirstTouch,
-        fast: None,
+        room: Vec::new(),
         counting: Some(counting()?),
         environment: environment(),
         directory: std::env::current_dir().map_err(Failure::failed)?,

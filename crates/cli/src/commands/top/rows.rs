@@ -30,10 +30,10 @@ impl Cell {
         Self::Number(bytes.0 as f64, bytes.to_string())
     }
 
-    /// Returns the memory on every tier but the fast one; sums are ordered.
-    fn slower(resident: &[Bytes]) -> Self {
-        let sum: Bytes = resident.iter().skip(1).copied().sum();
-        Self::Number(sum.0 as f64, slower(resident))
+    /// Returns the memory on every tier but the fast one, and in swap; sums are ordered.
+    fn slower(resident: &[Bytes], swapped: Bytes) -> Self {
+        let sum = resident.iter().skip(1).copied().sum::<Bytes>() + swapped;
+        Self::Number(sum.0 as f64, slower(resident, swapped))
     }
 
     /// Orders numbers from the largest down, then texts from A.
@@ -68,7 +68,7 @@ pub(super) fn group(view: &View, group: &GroupStatus) -> Row {
         Cell::Number(programs as f64, programs.to_string()),
         Cell::bytes(group.share_bytes),
         Cell::bytes(group.fast()),
-        Cell::slower(&group.resident_bytes),
+        Cell::slower(&group.resident_bytes, group.swapped_bytes),
         Cell::Number(group.hit_ratio.unwrap_or(-1.0), hits),
         Cell::Number(moves, format!("{moves:.0}")),
         Cell::Number(cost, format!("{cost:.2} s")),
@@ -88,7 +88,7 @@ pub(super) fn program(program: &ProgramStatus) -> Row {
         Cell::Number(-f64::from(program.pid), program.pid.to_string()),
         Cell::Text(one_line(&program.command).into()),
         Cell::bytes(program.resident_bytes.first().copied().unwrap_or_default()),
-        Cell::slower(&program.resident_bytes),
+        Cell::slower(&program.resident_bytes, program.swapped_bytes),
         accesses,
     ];
     Row { key: program.pid.to_string(), cells }
@@ -102,7 +102,7 @@ pub(super) fn mapping(mapping: &MappingStatus) -> Row {
         Cell::Number(-(mapping.start as f64), address.clone()),
         Cell::bytes(mapping.bytes),
         Cell::bytes(mapping.resident_bytes.first().copied().unwrap_or_default()),
-        Cell::slower(&mapping.resident_bytes),
+        Cell::slower(&mapping.resident_bytes, Bytes(0)),
         Cell::Number(mapping.accesses() as f64, mapping.accesses().to_string()),
         Cell::Heat(mapping.cells.iter().map(|&(accesses, fast)| (accesses as f64 / mib, fast)).collect()),
     ];

@@ -124,7 +124,7 @@ fn a_group_shows_its_programs_and_a_program_its_mappings_by_heat() {
 }
 
 #[test]
-fn three_tiers_have_a_figure_each() {
+fn three_tiers_and_swap_have_a_figure_each() {
     let mut view = view();
     let mut status = status(10);
     status.groups[0].resident_bytes.push(Bytes(GIB / 2));
@@ -136,6 +136,10 @@ fn three_tiers_have_a_figure_each() {
     assert!(row(&view, "database").contains(" 5G+512M "), "{}", row(&view, "database"));
     press(&mut view, &[KeyCode::Enter]);
     assert!(row(&view, "4711").contains(" 4G+512M "), "{}", row(&view, "4711"));
+    let mut status = self::status(10);
+    status.groups[0].programs[0].swapped_bytes = Bytes(GIB);
+    view.take(News::Status(status));
+    assert!(row(&view, "4711").contains(" 4G+1G swapped "), "{}", row(&view, "4711"));
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! Present pages of a process, by PAGEMAP_SCAN or reads (Documentation/admin-guide/mm/pagemap.rst).
+//! Present and swapped pages of a process, by PAGEMAP_SCAN or reads
+//! (Documentation/admin-guide/mm/pagemap.rst).
 
 use std::fs::File;
 use std::io;
@@ -21,7 +22,7 @@ const REGIONS: usize = 512;
 /// Written by [`Pagemap::frames`] where no page is present.
 pub const ABSENT: u64 = 0;
 
-/// Neighbouring pages that are present.
+/// Neighbouring pages that are present, or that are in swap.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PageRun {
     pub start: u64,
@@ -29,6 +30,8 @@ pub struct PageRun {
     pub pages: u64,
     /// Whether huge pages map them (2 MiB, whole or in the part asked for), where the kernel tells.
     pub huge: Option<bool>,
+    /// Whether they are in swap, compressed memory before it included.
+    pub swapped: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,7 +90,8 @@ impl Pagemap {
         self.method
     }
 
-    /// Writes the present pages of `range`, widened to whole pages, in address order until `runs` is full.
+    /// Writes the present and the swapped pages of `range`, widened to whole pages, in address order until
+    /// `runs` is full.
     pub fn scan(&mut self, range: Range<u64>, runs: &mut [PageRun]) -> Result<Scanned, LinuxError> {
         let (start, end) = (range.start & !(BASE - 1), range.end.next_multiple_of(BASE));
         let mut done = Scanned { runs: 0, next: start };
@@ -122,6 +126,15 @@ impl Pagemap {
         Ok(())
     }
 
+    /// Writes whether each of these addresses is in swap.
+    pub fn swapped(&mut self, addresses: &[u64], swapped: &mut Vec<bool>) -> Result<(), LinuxError> {
+        for &address in addresses {
+            self.read_entries(address & !(BASE - 1), 1)?;
+            swapped.push(self.entries[0] & (entry::PRESENT | entry::SWAPPED) == entry::SWAPPED);
+        }
+        Ok(())
+    }
+
     fn scan_regions(&mut self, range: Range<u64>, runs: &mut [PageRun]) -> Result<Scanned, LinuxError> {
         let room = runs.len().min(REGIONS);
         let scanned = scan_present(&self.file, range.clone(), &mut self.regions[..room]);
@@ -134,6 +147,7 @@ impl Pagemap {
                 start: region.range.start,
                 pages: region.range.length() / BASE,
                 huge: Some(region.categories & category::HUGE != 0),
+                swapped: region.categories & category::SWAPPED != 0,
             };
         }
         // A walk that makes no progress would never end.
@@ -180,22 +194,27 @@ impl Pagemap {
     }
 }
 
-/// Finds present pages except the page of zeros.
+/// Finds present and swapped pages except the page of zeros.
 fn scan_present(pagemap: &File, range: Range<u64>, regions: &mut [PageRegion]) -> io::Result<(usize, u64)> {
     let range = Range64 { start: range.start, end: range.end };
-    sys::scan(pagemap.as_fd(), range, category::ZERO, regions).map_err(io::Error::from_raw_os_error)
+    let categories = (category::PRESENT | category::SWAPPED, category::ZERO);
+    sys::scan(pagemap.as_fd(), range, categories, regions).map_err(io::Error::from_raw_os_error)
 }
 
-/// Joins present entries to runs; returns how many runs and entries covered: all, unless `runs` is full.
+/// Joins present entries to runs, and swapped ones; returns how many runs and entries covered: all, unless
+/// `runs` is full.
 fn runs_of(entries: &[u64], start: u64, runs: &mut [PageRun]) -> (usize, usize) {
     let (mut found, mut at) = (0, 0);
     loop {
-        at += entries[at..].iter().take_while(|&entry| entry & entry::PRESENT == 0).count();
+        let kind = |entry: u64| entry & (entry::PRESENT | entry::SWAPPED);
+        at += entries[at..].iter().take_while(|&&entry| kind(entry) == 0).count();
         if at == entries.len() || found == runs.len() {
             return (found, at);
         }
-        let pages = entries[at..].iter().take_while(|&entry| entry & entry::PRESENT != 0).count();
-        runs[found] = PageRun { start: start + at as u64 * BASE, pages: pages as u64, huge: None };
+        let first = kind(entries[at]);
+        let pages = entries[at..].iter().take_while(|&&entry| kind(entry) == first).count();
+        let swapped = first & entry::SWAPPED != 0;
+        runs[found] = PageRun { start: start + at as u64 * BASE, pages: pages as u64, huge: None, swapped };
         (found, at) = (found + 1, at + pages);
     }
 }

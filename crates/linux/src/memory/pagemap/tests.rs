@@ -68,7 +68,10 @@ fn huge_pages_are_told_from_others() {
         println!("skipped: no PAGEMAP_SCAN, or the kernel gave no huge page");
         return;
     }
-    assert_eq!(runs[..scanned.runs], [PageRun { start: memory.page(0), pages: 512, huge: Some(true) }]);
+    assert_eq!(
+        runs[..scanned.runs],
+        [PageRun { start: memory.page(0), pages: 512, huge: Some(true), swapped: false }]
+    );
     let small = Memory::new(2 << 20, false);
     small.touch(7);
     pagemap.scan(small.range(), &mut runs).expect("scanned");
@@ -109,17 +112,18 @@ fn an_address_space_that_is_gone_has_ended_by_either_method() {
 
 proptest! {
     #[test]
-    fn runs_cover_exactly_what_is_present(present in prop::collection::vec(any::<bool>(), 0..200), room in 1usize..20) {
-        let entries: Vec<u64> = present.iter().map(|&here| if here { entry::PRESENT | 77 } else { 5 }).collect();
+    fn runs_cover_exactly_what_is_present_or_swapped(present in prop::collection::vec(0usize..3, 0..200), room in 1usize..20) {
+        let entries: Vec<u64> = present.iter().map(|&kind| [5, entry::PRESENT | 77, entry::SWAPPED | 77][kind]).collect();
         let mut runs = vec![PageRun::default(); room];
         let (found, covered) = runs_of(&entries, 0x1000, &mut runs);
         prop_assert!(covered == entries.len() || found == room);
-        let mut seen = vec![false; covered];
+        let mut seen = vec![0; covered];
         for run in &runs[..found] {
             let first = ((run.start - 0x1000) / BASE) as usize;
+            let kind = if run.swapped { 2 } else { 1 };
             // Runs are maximal.
-            prop_assert!(first == 0 || !present[first - 1]);
-            seen[first..first + run.pages as usize].fill(true);
+            prop_assert!(first == 0 || present[first - 1] != kind);
+            seen[first..first + run.pages as usize].fill(kind);
         }
         prop_assert_eq!(&seen[..], &present[..covered]);
     }

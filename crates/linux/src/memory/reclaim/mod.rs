@@ -193,7 +193,7 @@ fn kinds(text: &str) -> Option<u64> {
 }
 
 /// Returns the directory of the process's cgroup v2, if it has one in this namespace beside the root.
-fn cgroup_of(root: &Path, pid: Pid) -> Option<PathBuf> {
+pub(super) fn cgroup_of(root: &Path, pid: Pid) -> Option<PathBuf> {
     let text = fs::read(root.join(format!("proc/{}/cgroup", pid.0))).ok()?;
     let path = text.split(|&byte| byte == b'\n').find_map(|line| line.strip_prefix(b"0::/"))?;
     if path.is_empty() || path.starts_with(b"..") {

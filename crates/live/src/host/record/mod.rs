@@ -135,7 +135,10 @@ impl Recorder {
             resident_bytes: memory.bytes_of(memory.residency.used(tier)),
             hits,
         };
+        let (swapped_bytes, zswapped_bytes) = memory.swapped();
         Summary {
+            swapped_bytes,
+            zswapped_bytes,
             started_unix_s: self.started_unix_s,
             process_names: self.names.clone(),
             hits_measured: feed.measured,

@@ -74,6 +74,13 @@ impl Tally {
         }
     }
 
+    /// Notes that so many of the pages that were counted as gone are in swap.
+    pub(crate) fn swapped(&mut self, pages: u64) {
+        let refused = &mut self.traffic.refused;
+        refused.gone -= pages;
+        refused.swapped += pages;
+    }
+
     pub(crate) fn bytes(&self) -> Bytes {
         Bytes((self.heat.bytes() + self.evidence.bytes()) as u64)
     }

@@ -1,14 +1,18 @@
 //! The interface to the kernel's address spaces.
 
 use std::ops::Range;
+use std::path::PathBuf;
 
 use isotherm_core::{Bytes, MoveStatus, TierId};
 use isotherm_linux::LinuxError;
 use isotherm_linux::process::Pid;
 
+/// Neighbouring pages that are mapped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PresentRun {
     pub range: Range<u64>,
+    /// Whether they are in swap, where no move reaches them.
+    pub swapped: bool,
 }
 
 /// The address spaces of processes: queries and page migration.
@@ -26,6 +30,19 @@ pub trait AddressSpaces: Send {
         addresses: &[u64],
         tiers: &mut Vec<Option<TierId>>,
     ) -> Result<(), LinuxError>;
+
+    /// Appends whether each address is in swap.
+    fn swapped(&mut self, process: Pid, addresses: &[u64], swapped: &mut Vec<bool>) {
+        let _ = process;
+        swapped.resize(swapped.len() + addresses.len(), false);
+    }
+
+    /// Returns the process's cgroup, and how much memory of its programs the kernel's zswap holds, before
+    /// compression; `None` if that is unknown.
+    fn zswapped(&mut self, process: Pid) -> Option<(PathBuf, Bytes)> {
+        let _ = process;
+        None
+    }
 
     /// Moves pages of one process, each to its tier, and appends the status of each.
     fn migrate(&mut self, process: Pid, moves: &[(u64, TierId)], statuses: &mut Vec<MoveStatus>);

@@ -4,17 +4,20 @@ mod address_spaces;
 mod page_numbering;
 mod residency;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::ops::Range;
+use std::path::PathBuf;
 
 use isotherm_core::machine_status::MappingStatus;
-use isotherm_core::{Allocation, Bytes, Move, MoveStatus, Nanos, PageId, PageSize, Pages, Placing, TierId};
+use isotherm_core::{
+    Allocation, Bytes, FastLimit, Move, MoveStatus, Nanos, PageId, PageSize, Pages, Placing, TierId,
+};
 
 use isotherm_linux::LinuxError;
 use isotherm_linux::process::Pid;
 use isotherm_shares::Curve;
 
-use super::options::{FastLimit, Options};
+use super::options::Options;
 use super::share::ProcessReport;
 use super::tally::{Heat, Tally};
 pub use address_spaces::{AddressSpaces, PresentRun};
@@ -41,6 +44,14 @@ impl Default for Room {
     }
 }
 
+/// Memory of a process in swap, as of its last scan.
+#[derive(Debug)]
+struct Swapped {
+    pages: u64,
+    /// The process's cgroup, and the bytes that zswap holds of the programs there.
+    zswapped: Option<(PathBuf, Bytes)>,
+}
+
 pub(crate) struct TieredMemory {
     pub(crate) page_size: PageSize,
     pub(crate) shadow: bool,
@@ -59,6 +70,7 @@ pub(crate) struct TieredMemory {
     /// Mapped pages and the fast tier's capacity when the policy was sized.
     sized_for: (Pages, Pages),
     found: Vec<PresentRun>,
+    swapped: HashMap<Pid, Swapped>,
     addresses: Vec<u64>,
     tiers: Vec<Option<TierId>>,
     moves: Vec<(u64, TierId)>,
@@ -77,7 +89,7 @@ impl TieredMemory {
         let mut memory = Self {
             page_size: options.page_size,
             shadow: options.shadow,
-            fast: options.fast,
+            fast: options.fast.clone(),
             sizes: capacity.clone(),
             rooms: vec![Room::default(); capacity.len()],
             numbers: PageNumbering::new(options.page_size),
@@ -88,6 +100,7 @@ impl TieredMemory {
             most: Pages(0),
             sized_for: (Pages(0), Pages(0)),
             found: Vec::new(),
+            swapped: HashMap::new(),
             addresses: Vec::new(),
             tiers: Vec::new(),
             moves: Vec::new(),
@@ -115,7 +128,7 @@ impl TieredMemory {
     }
 
     pub(crate) fn limit_follows(&self) -> bool {
-        matches!(self.fast, FastLimit::Share(_))
+        !matches!(self.fast, FastLimit::Bytes(_))
     }
 
     /// Replaces the limit of fast memory; returns whether it has changed.
@@ -147,7 +160,8 @@ impl TieredMemory {
             }
         }
         let resident = pages.into_iter().map(|pages| self.bytes_of(Pages(pages))).collect();
-        ProcessReport { process, resident, accesses }
+        let swapped = self.swapped.get(&process).map_or(Pages(0), |swapped| Pages(swapped.pages));
+        ProcessReport { process, resident, swapped: self.bytes_of(swapped), accesses }
     }
 
     /// Returns the memory of processes by address with how warm it is: the stretches with the most memory, by
@@ -207,10 +221,11 @@ impl TieredMemory {
 
     fn limit(&mut self) {
         self.most = self.most.max(self.residency.mapped());
-        let fast = self.fast.pages(self.most, self.page_size).0;
-        for (tier, (&size, room)) in self.tiers().zip(self.sizes.iter().zip(&self.rooms)) {
-            let most = if tier == TierId::FAST { size.min(fast) } else { size };
-            self.residency.resize(tier, most.min(room.most));
+        let limits = self.fast.limits(self.most.0, |bytes| bytes.0 >> self.page_size.shift());
+        let limits = limits.into_iter().chain(std::iter::repeat(u64::MAX));
+        for ((tier, limit), (&size, room)) in self.tiers().zip(limits).zip(self.sizes.iter().zip(&self.rooms))
+        {
+            self.residency.resize(tier, size.min(limit).min(room.most));
         }
     }
 
@@ -266,8 +281,16 @@ impl TieredMemory {
         found.clear();
         let looked = self.spaces.present(process, &mut found);
         hidden.iter().for_each(|hidden| cut(&mut found, hidden));
+        let bytes_of = |swapped: bool| -> u64 {
+            let runs = found.iter().filter(|run| run.swapped == swapped);
+            runs.map(|run| run.range.end - run.range.start).sum()
+        };
+        let (present, swapped) = (bytes_of(false), bytes_of(true) >> self.page_size.shift());
+        if looked.is_ok() {
+            let zswapped = if swapped > 0 { self.spaces.zswapped(process) } else { None };
+            self.swapped.insert(process, Swapped { pages: swapped, zswapped });
+        }
         // A limit that is a share includes the pages that are about to be placed.
-        let present: u64 = found.iter().map(|run| run.range.end - run.range.start).sum();
         self.most = self.most.max(Pages(present >> self.page_size.shift()));
         self.limit();
         let taken = looked.and_then(|()| self.take_runs(process, &found));
@@ -293,6 +316,11 @@ impl TieredMemory {
         for run in runs {
             let mut address = run.range.start / step * step;
             while address < run.range.end {
+                if run.swapped {
+                    self.leave(process, address);
+                    address += step;
+                    continue;
+                }
                 self.addresses.push(address);
                 if self.addresses.len() == BATCH {
                     self.take_batch(process)?;
@@ -301,6 +329,26 @@ impl TieredMemory {
             }
         }
         self.take_batch(process)
+    }
+
+    /// Forgets where a page is that is in swap now: no move reaches it, and it comes back to another place.
+    fn leave(&mut self, process: Pid, address: u64) {
+        if let Some(page) = self.numbers.at(process, address) {
+            self.residency.unmap(page);
+        }
+    }
+
+    /// Returns the memory in swap and how much of it zswap holds, where that is known: the kernel counts it
+    /// for whole cgroups, so that it is an upper bound where they have other programs.
+    pub(crate) fn swapped(&self) -> (Bytes, Option<Bytes>) {
+        let all = self.bytes_of(Pages(self.swapped.values().map(|swapped| swapped.pages).sum()));
+        let groups: BTreeMap<&PathBuf, Bytes> = self
+            .swapped
+            .values()
+            .filter_map(|swapped| swapped.zswapped.as_ref())
+            .map(|(group, bytes)| (group, *bytes))
+            .collect();
+        (all, (!groups.is_empty()).then(|| all.min(groups.into_values().sum())))
     }
 
     /// Marks the pages at [`Self::addresses`] as mapped.
@@ -327,6 +375,7 @@ impl TieredMemory {
     /// Forgets the memory of a process that has ended or executed another program.
     pub(crate) fn forget(&mut self, process: Pid, tally: &mut Tally) {
         self.spaces.forget(process);
+        self.swapped.remove(&process);
         for &chunk in self.numbers.chunks_of(process) {
             self.numbers.pages_of(chunk).for_each(|page| self.residency.unmap(PageId(page)));
             tally.forget(self.numbers.pages_of(chunk));
@@ -365,18 +414,23 @@ impl TieredMemory {
             let before = statuses.len();
             self.origins.clear();
             self.origins.extend(now.iter().map(|one| self.residency.tier_of(one.page)));
-            match owner {
+            let swapped = match owner {
                 Some(process) if !self.shadow => self.migrate_really(process, now, statuses),
-                _ => statuses.extend(now.iter().map(|one| self.residency.relocate(one.page, one.to))),
-            }
+                _ => {
+                    statuses.extend(now.iter().map(|one| self.residency.relocate(one.page, one.to)));
+                    0
+                }
+            };
             for ((one, &from), &status) in now.iter().zip(&self.origins).zip(&statuses[before..]) {
                 tally.moved(from, one.to, status, self.page_size);
             }
+            tally.swapped(swapped);
             rest = later;
         }
     }
 
-    fn migrate_really(&mut self, process: Pid, moves: &[Move], statuses: &mut Vec<MoveStatus>) {
+    /// Returns how many of the pages that are gone are in swap.
+    fn migrate_really(&mut self, process: Pid, moves: &[Move], statuses: &mut Vec<MoveStatus>) -> u64 {
         self.moves.clear();
         let first = statuses.len();
         let mut asked = Vec::with_capacity(moves.len());
@@ -385,6 +439,7 @@ impl TieredMemory {
             let room = one.to.index() + 1 == self.residency.tiers()
                 || self.residency.free(one.to).0 > asked.len() as u64;
             match self.numbers.address(one.page) {
+                Some(_) if self.residency.tier_of(one.page).is_none() => statuses.push(MoveStatus::Gone),
                 Some((_, address)) if room => {
                     asked.push(statuses.len());
                     self.moves.push((address, one.to));
@@ -396,6 +451,10 @@ impl TieredMemory {
         }
         let mut answers = Vec::with_capacity(asked.len());
         self.spaces.migrate(process, &self.moves, &mut answers);
+        let gone: Vec<u64> = (self.moves.iter().zip(&answers))
+            .filter(|(_, answer)| **answer == MoveStatus::Gone)
+            .map(|(one, _)| one.0)
+            .collect();
         for (index, answer) in asked.into_iter().zip(answers) {
             statuses[index] = answer;
             let one = moves[index - first];
@@ -406,6 +465,12 @@ impl TieredMemory {
                 MoveStatus::Gone | MoveStatus::NoRoom | MoveStatus::Busy | MoveStatus::Denied => {}
             }
         }
+        let mut swapped = Vec::new();
+        if !gone.is_empty() {
+            self.spaces.swapped(process, &gone, &mut swapped);
+        }
+        let left = gone.into_iter().zip(swapped).filter(|(_, swapped)| *swapped);
+        left.map(|(address, _)| self.leave(process, address)).count() as u64
     }
 
     pub(crate) fn reclaims(&self) -> bool {
@@ -423,14 +488,23 @@ impl TieredMemory {
         Pages(self.demote(from, pages, tally))
     }
 
-    /// Demotes pages beyond the fast tier's limit, since the kernel places new pages without regard to it.
+    /// Demotes pages beyond the tiers' limits, since the kernel places new pages without regard to them.
     /// After the limit has fallen the coldest go: all at once, there is no time to find out who is accessed.
     pub(crate) fn enforce(&mut self, tally: &mut Tally) {
-        let excess = self.residency.used(TierId::FAST) - self.residency.capacity(TierId::FAST);
-        if excess.0 > 0 && self.residency.tiers() > 1 {
-            match std::mem::take(&mut self.shrunk) {
+        let beyond = |excess, tier| self.residency.used(tier) + excess - self.residency.capacity(tier);
+        let excesses: Vec<(TierId, Pages)> = self
+            .tiers()
+            .scan(Pages(0), |excess, tier| {
+                *excess = beyond(*excess, tier);
+                Some((tier, *excess))
+            })
+            .take_while(|(tier, excess)| excess.0 > 0 && tier.index() + 1 < self.residency.tiers())
+            .collect();
+        // The slowest of them makes room for the next.
+        for (tier, excess) in excesses.into_iter().rev() {
+            match tier == TierId::FAST && std::mem::take(&mut self.shrunk) {
                 true => self.demote_coldest(excess, tally),
-                false => self.demote(TierId::FAST, excess, tally),
+                false => self.demote(tier, excess, tally),
             };
         }
     }
@@ -485,7 +559,7 @@ fn cut(runs: &mut Vec<PresentRun>, hidden: &Range<u64>) {
     let mut behind = Vec::new();
     for run in runs.iter_mut().filter(|run| run.range.start < hidden.end && hidden.start < run.range.end) {
         if hidden.end < run.range.end {
-            behind.push(PresentRun { range: hidden.end..run.range.end });
+            behind.push(PresentRun { range: hidden.end..run.range.end, ..*run });
         }
         run.range.end = hidden.start.max(run.range.start);
     }
@@ -499,7 +573,7 @@ mod tests {
 
     #[test]
     fn a_sources_own_memory_is_cut_out_of_the_mapped_memory() {
-        let run = |range: Range<u64>| PresentRun { range };
+        let run = |range: Range<u64>| PresentRun { range, swapped: false };
         let mut runs = vec![run(0..10), run(20..40), run(50..60)];
         cut(&mut runs, &(5..25));
         assert_eq!(runs, [run(0..5), run(50..60), run(25..40)], "in any order");
