@@ -56,7 +56,7 @@ impl Error for FastLimitError {}
 impl FromStr for FastLimit {
     type Err = FastLimitError;
 
-    /// Reads `1:8` (fast to slow), `1:2:4` (of all tiers, fastest first), `25%` of the memory in use, or `64M`.
+    /// Reads `1:8` (fast to slow), `1:2:4` (all tiers, fastest first), `25%` of the memory in use or `64M`.
     fn from_str(text: &str) -> Result<Self, FastLimitError> {
         let limit = parse_parts(text).map(Self::Parts).or_else(|| parse_share(text).map(Self::Share));
         limit.or_else(|| text.parse().ok().map(Self::Bytes)).ok_or_else(|| FastLimitError::Text(text.into()))
@@ -94,8 +94,8 @@ impl FastLimit {
         Err(FastLimitError::OtherTiers { limit: self.to_string(), parts, machine: machine.into(), tiers })
     }
 
-    /// Returns a tier's share of the memory in use, from 0 to 1; `None` for the last tier, and for one that is
-    /// not limited by the memory in use.
+    /// Returns a tier's share of the memory in use, from 0 to 1; `None` for the last tier, and for one that
+    /// the memory in use does not limit.
     pub fn share(&self, tier: TierId) -> Option<f64> {
         match self {
             Self::Share(share) if tier == TierId::FAST => Some(*share),

@@ -54,6 +54,12 @@ pub trait View {
 
     /// Returns the pages of the 2 MiB-aligned range that `page` lies in: itself, if pages are huge.
     fn huge_range(&self, page: PageId) -> Range<u32>;
+
+    /// Returns the pages that move together with `page`: its [`Self::huge_range`] where the kernel maps that
+    /// as one huge page now, else itself alone.
+    fn unit(&self, page: PageId) -> Range<u32> {
+        page.0..page.0 + 1
+    }
 }
 
 /// A machine that the engine can run on.

@@ -198,6 +198,12 @@ pub struct Traffic {
     pub reclaimed: u64,
     /// Bytes of promotions and demotions.
     pub bytes_moved: Bytes,
+    /// Huge pages split into base pages for a policy.
+    #[serde(default)]
+    pub splits: u64,
+    /// Ranges of base pages that became huge pages for a policy.
+    #[serde(default)]
+    pub collapses: u64,
     /// Refused moves.
     pub refused: Refused,
 }

@@ -6,7 +6,7 @@ use crate::{DeviceRequest, Nanos, PageId, Pages, Sampling, TierId};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C)]
 pub struct Move {
-    /// The page.
+    /// The page; the others of its unit ([`crate::View::unit`]) move with it.
     pub page: PageId,
     /// The target tier.
     pub to: TierId,
@@ -59,6 +59,11 @@ impl Work {
 pub struct Plan {
     /// Pages to move, carried out in this order.
     pub moves: Vec<Move>,
+    /// Pages whose huge pages are split into base pages, before the moves. Those that are in none are passed
+    /// over, and so are those that the kernel refuses: [`crate::View::unit`] tells afterwards.
+    pub split: Vec<PageId>,
+    /// Pages whose 2 MiB ranges become huge pages, after the moves; passed over alike.
+    pub collapse: Vec<PageId>,
     /// Room to make by the host's LRU, before the moves.
     pub reclaim: Vec<Reclaim>,
     /// The way in which the moves copy.
@@ -80,6 +85,8 @@ impl Plan {
     /// Empties the plan and keeps its memory.
     pub fn clear(&mut self) {
         self.moves.clear();
+        self.split.clear();
+        self.collapse.clear();
         self.reclaim.clear();
         self.copying = Copying::default();
         self.arm.clear();
@@ -91,7 +98,8 @@ impl Plan {
 
     /// Returns whether the host has anything to carry out.
     pub fn acts(&self) -> bool {
-        self.moves_pages() || !self.arm.is_empty() || self.device.is_some()
+        let resizes = !self.split.is_empty() || !self.collapse.is_empty();
+        self.moves_pages() || resizes || !self.arm.is_empty() || self.device.is_some()
     }
 
     /// Returns whether anything is to be moved or reclaimed.

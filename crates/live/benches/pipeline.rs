@@ -160,7 +160,7 @@ struct Spaces;
 
 impl AddressSpaces for Spaces {
     fn present(&mut self, _: Pid, found: &mut Vec<PresentRun>) -> Result<(), LinuxError> {
-        found.push(PresentRun { range: BASE..BASE + PAGES * 4096, swapped: false });
+        found.push(PresentRun { range: BASE..BASE + PAGES * 4096, swapped: false, huge: false });
         Ok(())
     }
     fn tiers(&mut self, _: Pid, _: &[u64], _: &mut Vec<Option<TierId>>) -> Result<(), LinuxError> {

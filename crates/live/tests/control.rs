@@ -68,7 +68,7 @@ struct Small;
 
 impl AddressSpaces for Small {
     fn present(&mut self, _: Pid, found: &mut Vec<PresentRun>) -> Result<(), LinuxError> {
-        found.push(PresentRun { range: BASE..BASE + 100 * 4096, swapped: false });
+        found.push(PresentRun { range: BASE..BASE + 100 * 4096, swapped: false, huge: false });
         Ok(())
     }
     fn tiers(&mut self, _: Pid, _: &[u64], _: &mut Vec<Option<TierId>>) -> Result<(), LinuxError> {

@@ -45,6 +45,8 @@ struct World {
     /// Pages in swap, and what the kernel was asked to move.
     swapped: Vec<u64>,
     asked: Vec<u64>,
+    /// Numbers of the 2 MiB from [`BASE`] that huge pages map.
+    huge: Vec<u64>,
     /// Processes whose memory was forgotten.
     forgotten: Vec<Pid>,
     /// Memory that the kernel says to have on the fast tier.
@@ -124,11 +126,15 @@ struct Spaces(Shared);
 impl AddressSpaces for Spaces {
     fn present(&mut self, _: Pid, found: &mut Vec<PresentRun>) -> Result<(), LinuxError> {
         let world = self.0.lock().expect("lock");
-        let swapped = |page: &u64| world.swapped.contains(page);
+        let kind = |page: &u64| (world.swapped.contains(page), world.huge.contains(&(page / 512)));
         let pages: Vec<u64> = (0..world.mapped).collect();
-        found.extend(pages.chunk_by(|one, next| swapped(one) == swapped(next)).map(|run| PresentRun {
-            range: BASE + run[0] * 4096..BASE + (run[0] + run.len() as u64) * 4096,
-            swapped: swapped(&run[0]),
+        found.extend(pages.chunk_by(|one, next| kind(one) == kind(next)).map(|run| {
+            let (swapped, huge) = kind(&run[0]);
+            PresentRun {
+                range: BASE + run[0] * 4096..BASE + (run[0] + run.len() as u64) * 4096,
+                swapped,
+                huge,
+            }
         }));
         Ok(())
     }
@@ -148,7 +154,9 @@ impl AddressSpaces for Spaces {
                 false => world.answers.pop().unwrap_or(MoveStatus::Moved),
             };
             if status == MoveStatus::Moved {
-                world.tiers[((address - BASE) / 4096) as usize] = to.0;
+                let first = page as usize;
+                let pages = if world.huge.contains(&(page / 512)) { 512 } else { 1 };
+                world.tiers[first..first + pages].fill(to.0);
             }
             statuses.push(status);
         }
@@ -156,6 +164,19 @@ impl AddressSpaces for Spaces {
     fn swapped(&mut self, _: Pid, addresses: &[u64], swapped: &mut Vec<bool>) {
         let world = self.0.lock().expect("lock");
         swapped.extend(addresses.iter().map(|address| world.swapped.contains(&((address - BASE) / 4096))));
+    }
+    fn is_huge(&mut self, _: Pid, start: u64) -> bool {
+        self.0.lock().expect("lock").huge.contains(&((start - BASE) / (512 * 4096)))
+    }
+    fn split(&mut self, _: Pid, start: u64) -> bool {
+        let chunk = (start - BASE) / (512 * 4096);
+        self.0.lock().expect("lock").huge.retain(|&one| one != chunk);
+        true
+    }
+    fn collapse(&mut self, _: Pid, start: u64) -> bool {
+        let chunk = (start - BASE) / (512 * 4096);
+        self.0.lock().expect("lock").huge.push(chunk);
+        true
     }
     fn zswapped(&mut self, _: Pid) -> Option<(PathBuf, Bytes)> {
         Some((PathBuf::from("/a"), Bytes(4096)))
@@ -568,6 +589,88 @@ fn regression_a_tier_that_the_kernel_calls_full_has_no_room_until_a_scan_asks_ag
         );
     }
     assert_eq!(seen, [1, 33, 49, 57], "half of what the kernel denied is asked for again at each scan");
+}
+
+/// Two huge pages and 512 base pages behind them, all slow, and room for 1,100 pages on the fast tier.
+#[test]
+fn huge_pages_move_whole_until_they_are_split_and_again_when_they_are_made() {
+    let (mut host, world) = host(FastLimit::Bytes(Bytes(1100 * 4096)), false, 3 * 512);
+    world.lock().expect("lock").huge = vec![0, 1];
+    host.sample(sampling(SamplingRate::Period(1), 1));
+    step(&mut host);
+    let page = |number: u32| PageId(number);
+    let units = |host: &LiveHost| [0, 700, 1030].map(|number| host.unit(page(number)));
+    assert_eq!(units(&host), [0..512, 512..1024, 1030..1031]);
+    let up =
+        |pages: &[u32]| pages.iter().map(|&number| Move { page: page(number), to: TierId::FAST }).collect();
+    let mut outcome = Outcome::default();
+    let mut carry_out = |host: &mut LiveHost, plan: Plan| {
+        outcome.clear();
+        host.carry_out(&plan, &mut outcome);
+        outcome.moves.clone()
+    };
+    let moved = carry_out(&mut host, Plan { moves: up(&[7, 9, 1030]), ..Plan::default() });
+    assert_eq!(moved, [MoveStatus::Moved, MoveStatus::AlreadyThere, MoveStatus::Moved]);
+    assert_eq!(std::mem::take(&mut world.lock().expect("lock").asked), [0, 1030], "a huge page by its first");
+    assert_eq!((host.summary().traffic.promotions, host.free(TierId::FAST)), (513, Pages(1100 - 513)));
+    assert_eq!(host.tier_of(page(500)), Some(TierId::FAST));
+    // 75 pages more are free than a second huge page needs.
+    let moved = carry_out(&mut host, Plan { moves: up(&[1031; 1]), ..Plan::default() });
+    assert_eq!(moved, [MoveStatus::Moved]);
+    let fill: Vec<u32> = (1032..1032 + 100).collect();
+    carry_out(&mut host, Plan { moves: up(&fill), ..Plan::default() });
+    let moved = carry_out(&mut host, Plan { moves: up(&[700]), ..Plan::default() });
+    assert_eq!(moved, [MoveStatus::NoRoom], "486 pages are free");
+    let moved = carry_out(&mut host, Plan { split: vec![page(700)], moves: up(&[700]), ..Plan::default() });
+    assert_eq!((moved, host.unit(page(700))), (vec![MoveStatus::Moved], 700..701));
+    assert_eq!(host.tier_of(page(701)), Some(TierId(1)));
+    carry_out(&mut host, Plan { split: vec![page(701)], collapse: vec![page(1100)], ..Plan::default() });
+    assert_eq!((host.unit(page(1100)), host.unit(page(701))), (1024..1536, 701..702));
+    let traffic = host.summary().traffic;
+    assert_eq!((traffic.splits, traffic.collapses), (1, 1), "what is no huge page is not split");
+}
+
+/// Of two huge pages one is in use, by one of its pages, and the kernel moves the other to the fast tier too.
+#[test]
+fn a_huge_page_beyond_the_limit_goes_whole_unless_a_part_is_in_use() {
+    let (mut host, world) = host(FastLimit::Bytes(Bytes(512 * 4096)), false, 2 * 512);
+    {
+        let mut world = world.lock().expect("lock");
+        (world.huge, world.tiers) = (vec![0, 1], [vec![0; 512], vec![1; 512]].concat());
+    }
+    host.sample(sampling(SamplingRate::Period(1), 1));
+    step(&mut host);
+    world.lock().expect("lock").accesses = vec![access(100, Cause::Sampled)];
+    step(&mut host);
+    world.lock().expect("lock").tiers = vec![0; 2 * 512];
+    while host.summary().traffic.demotions == 0 {
+        step(&mut host);
+    }
+    assert_eq!(world.lock().expect("lock").tiers, [vec![0; 512], vec![1; 512]].concat());
+    assert_eq!(host.summary().traffic.demotions, 512);
+}
+
+#[test]
+fn a_share_that_falls_leaves_the_huge_page_with_the_hottest_part() {
+    let share = Share::new(Bytes(1024 * 4096));
+    let events = vec![ProcessEvent::Started(PROCESS)];
+    let (tiers, huge) = (vec![0; 1024], vec![0, 1]);
+    let world = Arc::new(Mutex::new(World { mapped: 1024, tiers, huge, events, ..World::default() }));
+    let mut host = LiveHost::new(
+        Options { share: Some(share.clone()), ..options(FastLimit::Bytes(share.fast()), false) },
+        vec![Box::new(Source(world.clone()))],
+        Box::new(Spaces(world.clone())),
+        Box::new(Tree(world.clone())),
+    );
+    host.sample(sampling(SamplingRate::Period(1), 1));
+    step(&mut host);
+    world.lock().expect("lock").accesses = (0..40).map(|_| access(100, Cause::Sampled)).collect();
+    step(&mut host);
+    share.set_fast(Bytes(512 * 4096));
+    while host.summary().traffic.demotions == 0 {
+        step(&mut host);
+    }
+    assert_eq!(world.lock().expect("lock").tiers, [vec![0; 512], vec![1; 512]].concat());
 }
 
 #[test]

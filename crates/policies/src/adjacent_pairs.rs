@@ -253,6 +253,8 @@ impl Policy for AdjacentPairs {
             plan.reclaim.extend(pair.plan.reclaim.iter().map(of_machine));
             plan.copying = pair.plan.copying;
             plan.arm.extend(&pair.plan.arm);
+            plan.split.extend(&pair.plan.split);
+            plan.collapse.extend(&pair.plan.collapse);
             plan.device = pair.plan.device.or(plan.device);
             plan.work.touches += pair.plan.work.touches;
             plan.work.operations += pair.plan.work.operations;
@@ -432,6 +434,10 @@ impl View for PairView<'_> {
 
     fn huge_range(&self, page: PageId) -> Range<u32> {
         self.view.huge_range(page)
+    }
+
+    fn unit(&self, page: PageId) -> Range<u32> {
+        self.view.unit(page)
     }
 }
 

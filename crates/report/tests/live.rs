@@ -50,7 +50,7 @@ fn the_summary_is_unchanged() {
 fn memory_in_swap_is_told_with_zswaps_part_of_it() {
     let mut run = live();
     assert!(!live_text(&run).contains("swapped  "));
-    run.summary.swapped_bytes = Bytes(12 << 20);
+    (run.summary.swapped_bytes, run.summary.zswapped_bytes) = (Bytes(12 << 20), None);
     assert!(live_text(&run).contains("swapped      12M at the end\n"), "{}", live_text(&run));
     run.summary.zswapped_bytes = Some(Bytes(10 << 20));
     assert!(live_text(&run).contains("swapped      12M at the end, 10M of it in zswap\n"));

@@ -96,7 +96,7 @@ fn parts_give_each_tier_of_a_machine_its_memory() {
         .as_array()
         .expect("tiers")
         .iter()
-        .map(|tier| tier["capacity_bytes"].as_f64().expect("bytes") / (1 << 20) as f64)
+        .map(|tier| tier["capacity_bytes"].as_f64().expect("bytes") / f64::from(1 << 20))
         .collect();
     assert!(tiers.len() == 3 && tiers[0] >= 8.0 && (tiers[1] / tiers[0] - 2.0).abs() < 0.01, "{tiers:?}");
     assert_eq!(result["manifest"]["options"]["fast"], "1:2:5");

@@ -6,6 +6,7 @@ mod daemon;
 mod damon;
 mod determinism;
 mod faults;
+mod huge;
 mod neoprof;
 mod programs;
 mod refused;

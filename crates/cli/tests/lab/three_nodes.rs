@@ -7,14 +7,16 @@ use crate::support::{Lab, target};
 use crate::tiering::moves;
 
 /// More memory than the first two nodes have for it: the fast one is limited, and 128 MiB are on the second.
-const PROGRAM: [&str; 9] =
-    ["planted", "--size", "256M", "--hot", "12.5%", "--operations", "20000000", "--share", "90%"];
+const PROGRAM: [&str; 7] = ["planted", "--size", "256M", "--hot", "12.5%", "--share", "90%"];
+
+/// Fast memory and operations of a run in which policies find the hot pages.
+const LONG: [&str; 2] = ["64M", "20000000"];
 
 /// Runs the program; returns the nodes' shares of the first and the last tenth of its misses, and the run.
-fn run(lab: &Lab, tiering: &[&str], fast: &str) -> (Vec<f64>, Vec<f64>, Value) {
+fn run(lab: &Lab, tiering: &[&str], [fast, operations]: [&str; 2]) -> (Vec<f64>, Vec<f64>, Value) {
     let options = ["--machine", "three-tier", "--fast", fast, "--quiet", "--json", "--time-limit", "8min"];
     let target = target();
-    let program = [&[target.as_str()], &PROGRAM[..]].concat();
+    let program = [&[target.as_str()], &PROGRAM[..], &["--operations", operations]].concat();
     let guest = lab.run(&[tiering, &options].concat(), &program);
     assert_eq!(guest.code, Some(0), "{}", guest.err);
     let result: Value = serde_json::from_str(guest.err.lines().last().expect("our result")).expect("JSON");
@@ -40,13 +42,13 @@ fn run(lab: &Lab, tiering: &[&str], fast: &str) -> (Vec<f64>, Vec<f64>, Value) {
 #[test]
 fn four_policies_move_pages_over_three_nodes() {
     let Some(lab) = Lab::find_all() else { return };
-    let (_, untouched, _) = run(&lab, &["--kernel-tiering", "none"], "64M");
+    let (_, untouched, _) = run(&lab, &["--kernel-tiering", "none"], LONG);
     assert!(untouched.iter().all(|&share| share > 0.1), "each node serves a part: {untouched:?}");
     for policy in ["lru", "freqtier", "hybridtier", "memtis"] {
         // HybridTier would stop sampling before it has counted three samples of many pages.
         let set =
             if policy == "hybridtier" { &["--set", "hybridtier.plateau_start=1000000"][..] } else { &[] };
-        let (_, late, run) = run(&lab, &[&["--policy", policy], set].concat(), "64M");
+        let (_, late, run) = run(&lab, &[&["--policy", policy], set].concat(), LONG);
         let (engine, kernel) = moves(&run);
         assert!(
             engine == kernel && kernel > 1000,
@@ -73,7 +75,7 @@ fn fullest(run: &Value) -> Vec<u64> {
 fn parts_of_the_programs_memory_are_what_each_node_has_for_it() {
     let Some(lab) = Lab::find_all() else { return };
     for tiering in [["--kernel-tiering", "none"], ["--policy", "lru"]] {
-        let (.., run) = run(&lab, &tiering, "1:2:5");
+        let (.., run) = run(&lab, &tiering, ["1:2:5", "1000000"]);
         let share = |bytes: u64| bytes as f64 / f64::from(256 << 20);
         let fullest: Vec<f64> = fullest(&run).into_iter().map(share).collect();
         for (share, part) in fullest.iter().zip([0.125, 0.25, 0.625]) {

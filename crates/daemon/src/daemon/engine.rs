@@ -82,6 +82,8 @@ impl Counted {
                 demotions: a.demotions + b.demotions,
                 reclaimed: a.reclaimed + b.reclaimed,
                 bytes_moved: a.bytes_moved + b.bytes_moved,
+                splits: a.splits + b.splits,
+                collapses: a.collapses + b.collapses,
                 refused,
             },
             samples: self.samples + report.samples,

@@ -1,6 +1,7 @@
 //! A program's pages: maps, presence, nodes, the mover and reclaim.
 
 pub mod bucket;
+pub mod huge;
 pub mod interleave;
 pub mod maps;
 pub mod mover;

@@ -1,6 +1,7 @@
-//! Calls on pages: `move_pages(2)`, `mbind(2)`, `set_mempolicy(2)` and `madvise(2)`.
+//! Calls on pages: `move_pages(2)`, `mbind(2)`, `set_mempolicy(2)`, `madvise(2)` and `process_madvise(2)`.
 
 use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
 
 use super::process::Pid;
 use super::range::Range64;
@@ -16,6 +17,8 @@ const MOVE: libc::c_int = 1 << 1;
 const MOVE_ALL: libc::c_int = 1 << 2;
 /// `MPOL_BIND` and `MPOL_WEIGHTED_INTERLEAVE` of include/uapi/linux/mempolicy.h.
 const BIND: libc::c_int = 2;
+/// `MADV_COLLAPSE` of include/uapi/asm-generic/mman-common.h.
+const COLLAPSE: libc::c_int = 25;
 const WEIGHTED_INTERLEAVE: libc::c_int = 6;
 /// Bits of one word of a node mask.
 const BITS: usize = 64;
@@ -84,6 +87,19 @@ fn mask(nodes: &[u32]) -> (Vec<u64>, usize) {
     nodes.iter().for_each(|&node| mask[node as usize / BITS] |= 1 << (node as usize % BITS));
     let bits = mask.len() * BITS + 1;
     (mask, bits)
+}
+
+/// Makes a huge page of each 2 MiB of a process's range that are mapped: `process_madvise(2)` with
+/// `MADV_COLLAPSE`. Errors: `EINVAL` before Linux 6.1 or where nothing is mapped, `ENOMEM` and `EAGAIN` where
+/// the kernel found no huge page, `EBUSY`, `EPERM`, `ESRCH`.
+pub(crate) fn collapse(process: &OwnedFd, range: Range64) -> io::Result<()> {
+    let part = libc::iovec { iov_base: range.start as *mut libc::c_void, iov_len: range.length() as usize };
+    // SAFETY: the kernel reads one element; the addresses are the other process's and are not dereferenced
+    // here. The advice changes how memory is mapped, never its contents.
+    let done = unsafe {
+        libc::syscall(libc::SYS_process_madvise, process.as_raw_fd(), &raw const part, 1, COLLAPSE, 0)
+    };
+    if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
 /// Calls `madvise(2)`. Does not allocate.

@@ -635,11 +635,15 @@ impl Host for LiveHost {
 
     fn carry_out(&mut self, plan: &Plan, outcome: &mut Outcome) {
         let start = clock::thread_cpu();
+        let tally = &mut self.recorder.tally;
+        tally.traffic.splits += plan.split.iter().filter(|&&page| self.memory.split(page)).count() as u64;
         for reclaim in &plan.reclaim {
             let freed = self.memory.reclaim(reclaim.from, reclaim.pages, &mut self.recorder.tally);
             outcome.reclaimed.push(freed);
         }
         self.memory.migrate(&plan.moves, &mut outcome.moves, &mut self.recorder.tally);
+        let collapsed = plan.collapse.iter().filter(|&&page| self.memory.collapse(page)).count();
+        self.recorder.tally.traffic.collapses += collapsed as u64;
         self.costs.moving += clock::thread_cpu() - start;
         if let Some(prices) = self.feed.prices().filter(|_| !plan.moves.is_empty()) {
             let moved = outcome.moves.iter().filter(|&&status| status == MoveStatus::Moved).count();

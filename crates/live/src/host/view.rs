@@ -72,4 +72,8 @@ impl View for LiveHost {
     fn huge_range(&self, page: PageId) -> Range<u32> {
         self.memory.numbers.chunk_of(page)
     }
+
+    fn unit(&self, page: PageId) -> Range<u32> {
+        self.memory.unit(page)
+    }
 }

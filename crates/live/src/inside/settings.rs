@@ -182,7 +182,7 @@ mod tests {
         ]);
         let settings = settings.expect("valid values").expect("a policy");
         let session = &settings.session;
-        assert_eq!((session.tiers.fast, session.overhead), (Some(FastLimit::Share(0.25)), 0.05));
+        assert_eq!((session.tiers.fast.clone(), session.overhead), (Some(FastLimit::Share(0.25)), 0.05));
         assert_eq!((session.rate, session.page_size), (Some(Bytes(1 << 30)), PageSize::Huge));
         assert_eq!(session.tiers.latencies, [Nanos(100), Nanos(1000)]);
         assert_eq!(session.policy.parameters.value("batch"), Some(Value::Count(5000)));

@@ -8,6 +8,7 @@ use isotherm_core::{Bytes, MoveStatus, PageSize, Pages, TierId};
 
 use isotherm_linux::LinuxError;
 use isotherm_linux::clock;
+use isotherm_linux::memory::huge::HugePages;
 use isotherm_linux::memory::maps::{Mapping, MappingKind, MapsReader};
 use isotherm_linux::memory::mover::{Mover, MoverOptions, PageMove, Shape, Step};
 use isotherm_linux::memory::nodes::{Kernel, NodeReader, Residence};
@@ -67,7 +68,7 @@ pub(super) struct KernelSpaces {
     mappings: Vec<Mapping>,
     pagemaps: HashMap<Pid, Pagemap>,
     runs: Vec<PageRun>,
-    /// First addresses of the huge pages found by the last scan of a process; with [`PageSize::Huge`] only.
+    /// First addresses of the huge pages found by the last scan of a process.
     huge: HashMap<Pid, HashSet<u64>>,
     nodes: NodeReader<Kernel>,
     residences: Vec<Residence>,
@@ -78,6 +79,7 @@ pub(super) struct KernelSpaces {
     mover: Mover<Kernel>,
     moves: Vec<PageMove>,
     reclaim: TierReclaim,
+    huge_pages: HugePages,
     /// First failure since the last call of [`AddressSpaces::warnings`].
     failure: Option<LinuxError>,
 }
@@ -114,6 +116,7 @@ impl KernelSpaces {
             mover: Mover::new(Kernel, mover),
             moves: Vec::new(),
             reclaim,
+            huge_pages: HugePages::new(machine),
             failure,
         }
     }
@@ -136,15 +139,23 @@ impl KernelSpaces {
                 let scanned = pagemap.scan(next..mapping.end, &mut self.runs)?;
                 for run in &self.runs[..scanned.runs] {
                     let range = run.start..run.start + run.pages * BASE;
-                    if self.page_size == PageSize::Huge && run.huge == Some(true) {
+                    let huge = run.huge == Some(true);
+                    if huge {
                         self.huge.entry(process).or_default().extend(whole_chunks(&range));
                     }
-                    found.push(PresentRun { range, swapped: run.swapped });
+                    found.push(PresentRun { range, swapped: run.swapped, huge });
                 }
                 next = scanned.next;
             }
         }
         Ok(())
+    }
+
+    /// Keeps a failure to tell, unless the process has ended.
+    fn note(&mut self, error: LinuxError) {
+        if !matches!(error, LinuxError::Ended(_)) {
+            self.failure.get_or_insert(error);
+        }
     }
 
     fn tier_of(&self, node: u32) -> Option<TierId> {
@@ -219,11 +230,43 @@ impl AddressSpaces for KernelSpaces {
         zswapped(Path::new("/"), process)
     }
 
+    fn is_huge(&mut self, process: Pid, start: u64) -> bool {
+        let Some(pagemap) = self.pagemaps.get_mut(&process) else { return false };
+        let scanned = pagemap.scan(start..start + HUGE, &mut self.runs);
+        let is_huge = scanned.is_ok_and(|scanned| scanned.runs == 1 && self.runs[0].huge == Some(true));
+        let known = self.huge.entry(process).or_default();
+        if is_huge {
+            known.insert(start)
+        } else {
+            known.remove(&start)
+        };
+        is_huge
+    }
+
+    fn split(&mut self, process: Pid, start: u64) -> bool {
+        if let Err(error) = self.huge_pages.split(process, start) {
+            self.note(error);
+            return false;
+        }
+        !self.is_huge(process, start)
+    }
+
+    fn collapse(&mut self, process: Pid, start: u64) -> bool {
+        let collapsed = self.huge_pages.collapse(process, start).unwrap_or_else(|error| {
+            self.note(error);
+            false
+        });
+        if collapsed {
+            self.huge.entry(process).or_default().insert(start);
+        }
+        collapsed
+    }
+
     fn migrate(&mut self, process: Pid, moves: &[(u64, TierId)], statuses: &mut Vec<MoveStatus>) {
         let huge = self.huge.get(&process);
         let shape = |address: u64| match self.page_size {
+            _ if huge.is_some_and(|huge| huge.contains(&address)) => Shape::Huge,
             PageSize::Base => Shape::Base,
-            PageSize::Huge if huge.is_some_and(|huge| huge.contains(&address)) => Shape::Huge,
             PageSize::Huge => Shape::HugeRange,
         };
         let mut moved = Vec::with_capacity(moves.len());

@@ -101,6 +101,8 @@ pub(crate) struct Memtis<C = Counts> {
     /// The last round found too few cold pages, and there are fast pages in no list.
     short: bool,
     chosen: Vec<PageId>,
+    /// Ranges to be split by the host.
+    splitting: Vec<PageId>,
     splits: u64,
     work: Work,
 }
@@ -130,6 +132,7 @@ impl<C: PageCounts> Memtis<C> {
             stale: true,
             short: false,
             chosen: Vec::new(),
+            splitting: Vec::new(),
             splits: 0,
             work: Work::default(),
             settings,
@@ -250,6 +253,7 @@ impl<C: PageCounts> Memtis<C> {
         for page in pages {
             self.histogram.shift(0, self.counts.counted_bin(PageId(page)), 1);
         }
+        self.splitting.push(range);
         self.splits += 1;
         self.stale = true;
     }
@@ -303,6 +307,7 @@ impl<C: PageCounts> Policy for Memtis<C> {
         if self.period.adapt(now) {
             plan.sampling = Some(self.request());
         }
+        plan.split.append(&mut self.splitting);
         if now >= self.next_migration && view.tiers() > 1 {
             self.next_migration = now + self.settings.migration_interval;
             self.migrate(view, plan);

@@ -100,8 +100,13 @@ fn moves(result: &LiveResult) -> String {
         0 => String::new(),
         pages => format!(", {} reclaimed", count(pages)),
     };
+    let huge = |pages: u64, what: &str| match pages {
+        0 => String::new(),
+        pages => format!(", {} huge pages {what}", count(pages)),
+    };
     let (up, down) = (count(traffic.promotions), count(traffic.demotions));
-    format!("{up} promoted, {down} demoted{reclaimed} ({})", traffic.bytes_moved)
+    let huge = huge(traffic.splits, "split") + &huge(traffic.collapses, "made");
+    format!("{up} promoted, {down} demoted{reclaimed} ({}){huge}", traffic.bytes_moved)
 }
 
 /// Returns `31: no room 20, busy 11`.

@@ -49,7 +49,7 @@ pub fn lasting(moments: usize) -> LiveResult {
         page_size: PageSize::Base,
         footprint_bytes: Bytes(FOOTPRINT),
         swapped_bytes: Bytes(0),
-        zswapped_bytes: None,
+        zswapped_bytes: Some(Bytes(0)),
         tiers: vec![tier(0, 80, FAST), tier(1, 180, 8192 * MIB)],
         hit_ratio: Some(whole),
         final_hit_ratio: Some(steady),

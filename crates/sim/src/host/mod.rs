@@ -335,6 +335,7 @@ impl Host for SimHost<'_> {
 
     fn carry_out(&mut self, plan: &Plan, outcome: &mut Outcome) {
         self.reads_ahead = self.migration_context == MigrationContext::Dedicated;
+        plan.split.iter().for_each(|&page| self.split(page));
         for reclaim in &plan.reclaim {
             let reclaimed = self.reclaim(reclaim.from, reclaim.pages, &mut outcome.demoted);
             outcome.reclaimed.push(reclaimed);
@@ -351,6 +352,7 @@ impl Host for SimHost<'_> {
             outcome.moves.push(status);
         }
         self.shoot_down();
+        plan.collapse.iter().for_each(|&page| self.collapse(page));
         self.arm(&plan.arm);
         if let Some(request) = plan.device {
             self.tell_devices(request);

@@ -104,6 +104,30 @@ impl SimHost<'_> {
         }
     }
 
+    /// Charges a huge page's split: its range's entries are written, and its translation is flushed.
+    pub(super) fn split(&mut self, page: PageId) {
+        let entries = self.processor.huge_range(page).len() as u64;
+        self.remap_range(Nanos(self.costs.arm_page.0 * entries));
+    }
+
+    /// Charges a huge page's making: the pages of its range are copied where they are, as khugepaged does.
+    pub(super) fn collapse(&mut self, page: PageId) {
+        let mut cost = Nanos(0);
+        for page in self.processor.huge_range(page).map(PageId) {
+            if let Some(tier) = self.processor.locator.tier_of(page) {
+                cost += self.copy(page, tier, tier) + self.costs.move_page;
+            }
+        }
+        self.remap_range(cost);
+    }
+
+    fn remap_range(&mut self, cost: Nanos) {
+        self.charge(|charges| &mut charges.moving, cost);
+        self.processor.hold_lock(1, Cause::Moving);
+        self.processor.flush(None);
+        self.processor.interrupt(self.costs.shootdown.0 * 1000, Cause::Moving);
+    }
+
     pub(super) fn shoot_down(&mut self) {
         if !self.unflushed.is_empty() {
             let pages = std::mem::take(&mut self.unflushed);

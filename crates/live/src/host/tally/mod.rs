@@ -54,17 +54,17 @@ impl Tally {
 
     pub(crate) fn moved(
         &mut self,
-        from: Option<TierId>,
-        to: TierId,
+        (from, to): (Option<TierId>, TierId),
         status: MoveStatus,
+        pages: u64,
         page_size: PageSize,
     ) {
         let traffic = &mut self.traffic;
         match status {
             MoveStatus::Moved => {
                 let up = from.is_some_and(|from| from > to);
-                *(if up { &mut traffic.promotions } else { &mut traffic.demotions }) += 1;
-                traffic.bytes_moved += page_size.bytes();
+                *(if up { &mut traffic.promotions } else { &mut traffic.demotions }) += pages;
+                traffic.bytes_moved += Bytes(pages * page_size.bytes().0);
             }
             MoveStatus::AlreadyThere => {}
             MoveStatus::NoRoom => traffic.refused.no_room += 1,

@@ -13,6 +13,8 @@ pub struct PresentRun {
     pub range: Range<u64>,
     /// Whether they are in swap, where no move reaches them.
     pub swapped: bool,
+    /// Whether huge pages map them, whole or in part.
+    pub huge: bool,
 }
 
 /// The address spaces of processes: queries and page migration.
@@ -44,8 +46,27 @@ pub trait AddressSpaces: Send {
         None
     }
 
-    /// Moves pages of one process, each to its tier, and appends the status of each.
+    /// Moves pages of one process, each to its tier, and appends the status of each. The first address of a
+    /// huge page stands for all of it.
     fn migrate(&mut self, process: Pid, moves: &[(u64, TierId)], statuses: &mut Vec<MoveStatus>);
+
+    /// Returns whether a huge page maps the 2 MiB that begin at the address.
+    fn is_huge(&mut self, process: Pid, start: u64) -> bool {
+        let _ = (process, start);
+        false
+    }
+
+    /// Splits the huge page that begins at the address; returns whether base pages map it now.
+    fn split(&mut self, process: Pid, start: u64) -> bool {
+        let _ = (process, start);
+        false
+    }
+
+    /// Makes a huge page of the 2 MiB that begin at the address; returns whether there is one now.
+    fn collapse(&mut self, process: Pid, start: u64) -> bool {
+        let _ = (process, start);
+        false
+    }
 
     /// Forgets a process that has ended or executed another program.
     fn forget(&mut self, process: Pid) {

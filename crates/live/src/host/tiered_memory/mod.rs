@@ -4,7 +4,7 @@ mod address_spaces;
 mod page_numbering;
 mod residency;
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::ops::Range;
 use std::path::PathBuf;
 
@@ -24,6 +24,8 @@ pub use address_spaces::{AddressSpaces, PresentRun};
 use page_numbering::{CHUNK_SHIFT, PageNumbering};
 use residency::Residency;
 
+/// Bytes of a chunk.
+const CHUNK: u64 = 1 << CHUNK_SHIFT;
 /// Maximum number of pages per call of [`AddressSpaces`].
 const BATCH: usize = 4096;
 /// Longest time that a source holds an armed page, plus one second.
@@ -71,6 +73,8 @@ pub(crate) struct TieredMemory {
     sized_for: (Pages, Pages),
     found: Vec<PresentRun>,
     swapped: HashMap<Pid, Swapped>,
+    /// Whether a huge page maps each chunk, by its number, in a run of base pages; `None` until it is known.
+    huge: Vec<Option<bool>>,
     addresses: Vec<u64>,
     tiers: Vec<Option<TierId>>,
     moves: Vec<(u64, TierId)>,
@@ -78,6 +82,8 @@ pub(crate) struct TieredMemory {
     /// Whether the fast tier's limit has fallen since it was last enforced.
     shrunk: bool,
     origins: Vec<Option<TierId>>,
+    /// Pages that each move of a batch has moved.
+    carried: Vec<u64>,
     /// Pages that a policy armed, oldest first.
     armed: VecDeque<(Nanos, PageId)>,
 }
@@ -101,12 +107,14 @@ impl TieredMemory {
             sized_for: (Pages(0), Pages(0)),
             found: Vec::new(),
             swapped: HashMap::new(),
+            huge: Vec::new(),
             addresses: Vec::new(),
             tiers: Vec::new(),
             moves: Vec::new(),
             victims: Vec::new(),
             shrunk: false,
             origins: Vec::new(),
+            carried: Vec::new(),
             armed: VecDeque::new(),
         };
         memory.limit();
@@ -279,6 +287,10 @@ impl TieredMemory {
     ) -> Result<(), LinuxError> {
         let mut found = std::mem::take(&mut self.found);
         found.clear();
+        // Shadow tiers keep their splits, which the kernel does not have.
+        if !self.shadow {
+            self.forget_huge(process);
+        }
         let looked = self.spaces.present(process, &mut found);
         hidden.iter().for_each(|hidden| cut(&mut found, hidden));
         let bytes_of = |swapped: bool| -> u64 {
@@ -296,6 +308,11 @@ impl TieredMemory {
         let taken = looked.and_then(|()| self.take_runs(process, &found));
         self.found = found;
         taken?;
+        for &chunk in self.numbers.chunks_of(process) {
+            if let Some(huge) = self.huge.get_mut(chunk as usize) {
+                huge.get_or_insert(false);
+            }
+        }
         let (numbers, residency) = (&mut self.numbers, &mut self.residency);
         let pages = numbers.pages_in_chunk();
         numbers.release(process, |chunk| {
@@ -314,6 +331,10 @@ impl TieredMemory {
         let step = self.page_size.bytes().0;
         self.addresses.clear();
         for run in runs {
+            if run.huge && self.page_size == PageSize::Base {
+                let chunks = (run.range.start.div_ceil(CHUNK))..run.range.end / CHUNK;
+                chunks.for_each(|chunk| self.take_huge(process, chunk * CHUNK));
+            }
             let mut address = run.range.start / step * step;
             while address < run.range.end {
                 if run.swapped {
@@ -329,6 +350,86 @@ impl TieredMemory {
             }
         }
         self.take_batch(process)
+    }
+
+    /// Notes that a huge page maps the chunk that begins at the address.
+    fn take_huge(&mut self, process: Pid, start: u64) {
+        let known = self.numbers.at(process, start).is_some();
+        if let Some(page) = self.numbers.number(process, start).filter(|_| !(self.shadow && known)) {
+            self.set_huge(page, true);
+        }
+    }
+
+    fn set_huge(&mut self, page: PageId, huge: bool) {
+        let chunk = self.chunk_number(page);
+        if chunk >= self.huge.len() {
+            self.huge.resize(chunk + 1, None);
+        }
+        self.huge[chunk] = Some(huge);
+    }
+
+    fn chunk_number(&self, page: PageId) -> usize {
+        (page.0 / self.numbers.pages_in_chunk()) as usize
+    }
+
+    fn forget_huge(&mut self, process: Pid) {
+        for &chunk in self.numbers.chunks_of(process) {
+            if let Some(huge) = self.huge.get_mut(chunk as usize) {
+                *huge = None;
+            }
+        }
+    }
+
+    /// Returns the pages that move with this one, and asks the kernel if no scan has seen its chunk.
+    fn unit_now(&mut self, process: Pid, page: PageId) -> Range<u32> {
+        let known = self.huge.get(self.chunk_number(page)).copied().flatten();
+        let chunk = self.numbers.chunk_of(page);
+        let start = self.numbers.address(PageId(chunk.start)).filter(|_| self.page_size == PageSize::Base);
+        if let (None, Some((_, start))) = (known, start) {
+            let huge = self.spaces.is_huge(process, start);
+            self.set_huge(page, huge);
+        }
+        self.unit(page)
+    }
+
+    /// Returns the pages that move with this one: those of its huge page, if it is in one.
+    pub(crate) fn unit(&self, page: PageId) -> Range<u32> {
+        match self.huge.get(self.chunk_number(page)) {
+            Some(Some(true)) => self.numbers.chunk_of(page),
+            _ => page.0..page.0 + 1,
+        }
+    }
+
+    /// Splits the page's huge page; returns whether it was in one and the kernel did.
+    pub(crate) fn split(&mut self, page: PageId) -> bool {
+        let unit = self.unit(page);
+        let Some((process, start)) = self.numbers.address(PageId(unit.start)).filter(|_| unit.len() > 1)
+        else {
+            return false;
+        };
+        let split = self.shadow || self.spaces.split(process, start);
+        if split {
+            self.set_huge(page, false);
+        }
+        split
+    }
+
+    /// Makes a huge page of the page's chunk; returns whether the kernel did. Nothing tells whether it would
+    /// have for shadow tiers.
+    pub(crate) fn collapse(&mut self, page: PageId) -> bool {
+        let range = self.numbers.chunk_of(page);
+        let base = self.page_size == PageSize::Base && self.unit(page).len() == 1;
+        let address = self.numbers.address(PageId(range.start)).filter(|_| base && !self.shadow);
+        let Some((process, start)) = address else { return false };
+        let collapsed = self.spaces.collapse(process, start);
+        let mut tiers = Vec::new();
+        if collapsed && self.spaces.tiers(process, &[start], &mut tiers).is_ok() {
+            self.set_huge(page, true);
+            if let Some(&Some(tier)) = tiers.first() {
+                range.for_each(|page| self.residency.map(PageId(page), tier));
+            }
+        }
+        collapsed
     }
 
     /// Forgets where a page is that is in swap now: no move reaches it, and it comes back to another place.
@@ -376,6 +477,7 @@ impl TieredMemory {
     pub(crate) fn forget(&mut self, process: Pid, tally: &mut Tally) {
         self.spaces.forget(process);
         self.swapped.remove(&process);
+        self.forget_huge(process);
         for &chunk in self.numbers.chunks_of(process) {
             self.numbers.pages_of(chunk).for_each(|page| self.residency.unmap(PageId(page)));
             tally.forget(self.numbers.pages_of(chunk));
@@ -414,34 +516,87 @@ impl TieredMemory {
             let before = statuses.len();
             self.origins.clear();
             self.origins.extend(now.iter().map(|one| self.residency.tier_of(one.page)));
+            self.carried.clear();
+            self.carried.resize(now.len(), 1);
             let swapped = match owner {
                 Some(process) if !self.shadow => self.migrate_really(process, now, statuses),
                 _ => {
-                    statuses.extend(now.iter().map(|one| self.residency.relocate(one.page, one.to)));
+                    for (index, one) in now.iter().enumerate() {
+                        let (status, pages) = self.relocate(*one);
+                        self.carried[index] = pages;
+                        statuses.push(status);
+                    }
                     0
                 }
             };
-            for ((one, &from), &status) in now.iter().zip(&self.origins).zip(&statuses[before..]) {
-                tally.moved(from, one.to, status, self.page_size);
+            let moves = now.iter().zip(&self.origins).zip(&statuses[before..]).zip(&self.carried);
+            for (((one, &from), &status), &pages) in moves {
+                tally.moved((from, one.to), status, pages, self.page_size);
             }
             tally.swapped(swapped);
             rest = later;
         }
     }
 
-    /// Returns how many of the pages that are gone are in swap.
+    /// Returns how many pages of a unit are mapped and not on a tier.
+    fn elsewhere(&self, unit: Range<u32>, to: TierId) -> u64 {
+        unit.filter(|&page| self.residency.tier_of(PageId(page)).is_some_and(|tier| tier != to)).count()
+            as u64
+    }
+
+    /// Notes that the mapped pages of a unit are on a tier.
+    fn place(&mut self, unit: Range<u32>, to: TierId) {
+        for page in unit.map(PageId) {
+            if self.residency.tier_of(page).is_some() {
+                self.residency.map(page, to);
+            }
+        }
+    }
+
+    /// Moves a unit between virtual tiers, if there is room; returns how many pages that were.
+    fn relocate(&mut self, one: Move) -> (MoveStatus, u64) {
+        let unit = self.unit(one.page);
+        if unit.len() == 1 || self.residency.tier_of(one.page).is_none_or(|from| from == one.to) {
+            return (self.residency.relocate(one.page, one.to), 1);
+        }
+        let pages = self.elsewhere(unit.clone(), one.to);
+        if one.to.index() + 1 < self.residency.tiers() && self.residency.free(one.to).0 < pages {
+            return (MoveStatus::NoRoom, 1);
+        }
+        self.place(unit, one.to);
+        (MoveStatus::Moved, pages)
+    }
+
+    /// Moves pages, and with each the others of its huge page; asks for a huge page once. Returns how many of
+    /// the pages that are gone are in swap.
     fn migrate_really(&mut self, process: Pid, moves: &[Move], statuses: &mut Vec<MoveStatus>) -> u64 {
         self.moves.clear();
         let first = statuses.len();
         let mut asked = Vec::with_capacity(moves.len());
+        // Moves of a huge page that was asked for, and the place of the first of them.
+        let (mut huge, mut along) = (HashMap::new(), Vec::new());
+        let mut claimed = 0;
         for one in moves {
-            // The kernel knows only the node's size, so the fast tier's limit is enforced here.
+            let unit = self.unit_now(process, one.page);
+            let is_huge = unit.len() > 1;
+            if let Some(&place) = huge.get(&unit.start).filter(|_| is_huge) {
+                along.push((statuses.len(), place));
+                statuses.push(MoveStatus::Busy);
+                continue;
+            }
+            let pages = if is_huge { self.elsewhere(unit.clone(), one.to) } else { 1 };
+            // The kernel knows only the node's size, so the tier's limit is enforced here.
             let room = one.to.index() + 1 == self.residency.tiers()
-                || self.residency.free(one.to).0 > asked.len() as u64;
-            match self.numbers.address(one.page) {
+                || self.residency.free(one.to).0 >= claimed + pages;
+            match self.numbers.address(PageId(unit.start)) {
                 Some(_) if self.residency.tier_of(one.page).is_none() => statuses.push(MoveStatus::Gone),
                 Some((_, address)) if room => {
-                    asked.push(statuses.len());
+                    if is_huge {
+                        huge.insert(unit.start, statuses.len());
+                    }
+                    claimed += pages;
+                    self.carried[statuses.len() - first] = pages;
+                    asked.push((statuses.len(), unit));
                     self.moves.push((address, one.to));
                     statuses.push(MoveStatus::Busy);
                 }
@@ -455,15 +610,19 @@ impl TieredMemory {
             .filter(|(_, answer)| **answer == MoveStatus::Gone)
             .map(|(one, _)| one.0)
             .collect();
-        for (index, answer) in asked.into_iter().zip(answers) {
+        for ((index, unit), answer) in asked.into_iter().zip(answers) {
             statuses[index] = answer;
             let one = moves[index - first];
             match answer {
-                MoveStatus::Moved | MoveStatus::AlreadyThere => self.residency.map(one.page, one.to),
+                MoveStatus::Moved | MoveStatus::AlreadyThere => self.place(unit, one.to),
                 MoveStatus::NoRoom if self.residency.free(one.to).0 > 0 => self.deny(one.to),
                 // The next scans tell whether the page is gone or was held by a source for a moment.
                 MoveStatus::Gone | MoveStatus::NoRoom | MoveStatus::Busy | MoveStatus::Denied => {}
             }
+        }
+        for (index, place) in along {
+            let moved = statuses[place] == MoveStatus::Moved;
+            statuses[index] = if moved { MoveStatus::AlreadyThere } else { statuses[place] };
         }
         let mut swapped = Vec::new();
         if !gone.is_empty() {
@@ -517,10 +676,18 @@ impl TieredMemory {
         });
         let excess = (pages.0 as usize).min(victims.len());
         if excess < victims.len() {
-            victims.select_nth_unstable_by_key(excess, |&page| (tally.heat.of(page), page));
+            // A huge page is as hot as all of it, in comparison with as many base pages.
+            let pages = u64::from(self.numbers.pages_in_chunk());
+            let mut whole: HashMap<u32, u64> = HashMap::new();
+            for &page in victims.iter().filter(|&&page| self.unit(page).len() > 1) {
+                *whole.entry(self.unit(page).start).or_default() += u64::from(tally.heat.of(page));
+            }
+            let alone = |page: PageId| pages * u64::from(tally.heat.of(page));
+            let heat = |page| whole.get(&self.unit(page).start).copied().unwrap_or_else(|| alone(page));
+            victims.select_nth_unstable_by_key(excess, |&page| (heat(page), page));
         }
         victims.truncate(excess);
-        self.move_down(TierId::FAST, victims, tally)
+        self.move_down(TierId::FAST, victims, &[], tally)
     }
 
     /// Moves pages without recent accesses to the next slower tier; returns how many.
@@ -530,16 +697,27 @@ impl TieredMemory {
         }
         let mut victims = std::mem::take(&mut self.victims);
         victims.clear();
-        self.residency.victims(from, pages.0, &mut victims);
-        self.move_down(from, victims, tally)
+        let mut spared = Vec::new();
+        self.residency.victims(from, pages.0, &mut victims, &mut spared);
+        self.move_down(from, victims, &spared, tally)
     }
 
-    fn move_down(&mut self, from: TierId, victims: Vec<PageId>, tally: &mut Tally) -> u64 {
-        let moves: Vec<Move> = victims.iter().map(|&page| Move { page, to: from.slower() }).collect();
-        let mut statuses = Vec::with_capacity(moves.len());
-        self.migrate(&moves, &mut statuses, tally);
+    fn move_down(&mut self, from: TierId, victims: Vec<PageId>, spared: &[PageId], tally: &mut Tally) -> u64 {
+        let (mut moves, mut left) = (Vec::new(), victims.len());
+        // A huge page stays if a part of it does, and goes once.
+        let mut staying: HashSet<u32> = spared.iter().map(|&page| self.unit(page).start).collect();
+        for &page in &victims {
+            let unit = self.unit(page);
+            if left == 0 || unit.len() > 1 && !staying.insert(unit.start) {
+                continue;
+            }
+            left = left.saturating_sub(unit.len());
+            moves.push(Move { page, to: from.slower() });
+        }
         self.victims = victims;
-        statuses.iter().filter(|&&status| status == MoveStatus::Moved).count() as u64
+        let before = tally.traffic.demotions;
+        self.migrate(&moves, &mut Vec::with_capacity(moves.len()), tally);
+        tally.traffic.demotions - before
     }
 
     pub(crate) fn tiers(&self) -> impl Iterator<Item = TierId> + use<> {
@@ -551,7 +729,7 @@ impl TieredMemory {
     }
 
     pub(crate) fn bytes(&self) -> usize {
-        self.numbers.bytes() + self.residency.bytes()
+        self.numbers.bytes() + self.residency.bytes() + self.huge.capacity()
     }
 }
 
@@ -573,7 +751,7 @@ mod tests {
 
     #[test]
     fn a_sources_own_memory_is_cut_out_of_the_mapped_memory() {
-        let run = |range: Range<u64>| PresentRun { range, swapped: false };
+        let run = |range: Range<u64>| PresentRun { range, swapped: false, huge: false };
         let mut runs = vec![run(0..10), run(20..40), run(50..60)];
         cut(&mut runs, &(5..25));
         assert_eq!(runs, [run(0..5), run(50..60), run(25..40)], "in any order");

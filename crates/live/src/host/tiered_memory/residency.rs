@@ -149,8 +149,15 @@ impl Residency {
         }
     }
 
-    /// Picks pages without an access since the hand passed (CLOCK); it goes round at most twice.
-    pub(crate) fn victims(&mut self, tier: TierId, wanted: u64, victims: &mut Vec<PageId>) {
+    /// Picks pages without an access since the hand passed (CLOCK); it goes round at most twice. Appends the
+    /// others that it met to `spared`.
+    pub(crate) fn victims(
+        &mut self,
+        tier: TierId,
+        wanted: u64,
+        victims: &mut Vec<PageId>,
+        spared: &mut Vec<PageId>,
+    ) {
         let pages = self.pages.len();
         let Some(hand) = self.hands.get_mut(tier.index()) else { return };
         let mut left = wanted;
@@ -165,6 +172,7 @@ impl Residency {
             }
             if *state & REFERENCED != 0 {
                 *state &= !REFERENCED;
+                spared.push(PageId(*hand as u32));
             } else {
                 victims.push(PageId(*hand as u32));
                 left -= 1;
@@ -249,11 +257,11 @@ mod tests {
         residency.touch(PageId(1));
         residency.touch(PageId(2));
         let mut victims = Vec::new();
-        residency.victims(TierId(0), 2, &mut victims);
+        residency.victims(TierId(0), 2, &mut victims, &mut Vec::new());
         victims.sort_unstable();
         assert_eq!(victims, [PageId(0), PageId(3)]);
         victims.clear();
-        residency.victims(TierId(1), 1, &mut victims);
+        residency.victims(TierId(1), 1, &mut victims, &mut Vec::new());
         assert!(victims.is_empty(), "the tier is empty");
     }
 
