@@ -73,14 +73,23 @@ def run(options, source, layout, folder):
         time.sleep(options.seconds)
         share = found(live_windows.Lines(control), planted(report))
         windows = live_windows.switch(control, options.windows, options.window)
-        # The program's last laps are still in its buffer.
-        time.sleep(1 + options.window)
+        wait_for_laps(laps, windows[-1][2])
     finally:
         process.terminate()
         process.wait()
     result = json.loads(summary.read_text())
     cost = statistics.median(live_windows.slowdowns(live_windows.of_laps(windows, laps), 2)) / 100
     return {"found": share, "cost": cost, "processor": result["engine"]["cpu_share"]}
+
+
+def wait_for_laps(laps, end):
+    """Waits, at most two minutes, for the program to write the laps of its buffer up to this time."""
+    for _ in range(600):
+        # The last line may be a part of one.
+        lines = laps.read_text().splitlines()[:-1]
+        if lines and int(lines[-1].split()[1]) / 1e9 > end:
+            return
+        time.sleep(0.2)
 
 
 def line(source, layout, figures):
