@@ -26,8 +26,8 @@ impl HugePages {
         Self { split: root.join(SPLIT) }
     }
 
-    /// Asks the kernel to split the huge page that begins at the address into base pages, which stay where they
-    /// are. It passes over one that others hold: `pagemap` tells afterwards.
+    /// Asks the kernel to split the huge page that begins at the address into base pages, which stay where
+    /// they are. It passes over one that others hold: `pagemap` tells afterwards.
     ///
     /// # Errors
     /// Without debugfs or root, or [`LinuxError::Ended`].
@@ -48,8 +48,8 @@ impl HugePages {
         })
     }
 
-    /// Makes a huge page of the 2 MiB from the address on, on the node where most of them are. Returns whether
-    /// the kernel did: it refuses where parts are not mapped, and where it finds no memory.
+    /// Makes a huge page of the 2 MiB from the address on, on the node where most of them are. Returns
+    /// whether the kernel did: it refuses where nothing is mapped, and where it finds no memory.
     ///
     /// # Errors
     /// Before Linux 6.1, without the right to it, or [`LinuxError::Ended`].
