@@ -24,3 +24,24 @@ fn a_small_program_s_hot_pages_are_told_by_a_hotness_monitoring_unit() {
     assert_eq!(guest.code, Some(0), "{}", guest.err);
     check_unit(&run);
 }
+
+#[test]
+fn a_unit_that_goes_wrong_is_told_in_one_line_and_the_program_goes_on() {
+    let Some(lab) = Lab::find_for("neoprof") else { return };
+    let settings = ["--set", "neomem.threshold=2", "--set", "neomem.clear_interval=20ms"];
+    let with = |fault: &str| {
+        let fault = format!("kind = \"chmu\"\nfault = \"{fault}\"");
+        small(&lab, &Counted::new("chmu", &[("kind = \"chmu\"", &fault)]).file, &settings)
+    };
+    for (fault, expected) in [
+        ("vanishes", "it has vanished (its registers read all ones)"),
+        ("stuck", "its status stands still at "),
+    ] {
+        let (guest, run) = with(fault);
+        assert_eq!(guest.code, Some(0), "{}", guest.err);
+        assert!(warnings(&run).contains(expected), "{fault}: {}", warnings(&run));
+    }
+    let (guest, run) = with("version");
+    assert!(guest.err.contains("version 3 of its registers; this driver speaks 1"), "{}", guest.err);
+    assert_eq!((guest.code, run["engine"].is_null()), (Some(2), true));
+}
