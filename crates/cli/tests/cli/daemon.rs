@@ -301,7 +301,7 @@ fn a_program_that_changes_its_cgroup_changes_its_group() {
         // Until some of its pages have moved under its engine.
         machine.until_all("its pages move", |groups| {
             let group = groups.iter().find(|group| group["name"] == name).expect("the group");
-            group["traffic"]["promotions"].as_u64() > Some(0)
+            group["traffic"]["bytes_moved"].as_u64() > Some(0)
         });
     }
     assert_eq!(program.field("TracerPid"), "0");
