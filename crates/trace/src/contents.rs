@@ -21,8 +21,8 @@ pub const CONTENTS_FILE: &str = "_contents.jsonl";
 pub const INCOMPRESSIBLE: u8 = 224;
 /// Pages of a line at most.
 const RUN: usize = 4096;
-/// Longest line that is read: each share has up to three digits and a comma.
-const LINE: u64 = 4 * RUN as u64 + 256;
+/// Longest line that is read: each of a page's two shares has up to three digits and a comma.
+const LINE: u64 = 2 * 4 * RUN as u64 + 256;
 
 /// Compressed size of each base page by process and number (address / 4096), as a share in 256ths of the
 /// page: 255 for what does not compress. A page may be missing.
