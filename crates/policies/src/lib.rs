@@ -190,7 +190,8 @@ policies! {
         .help(
             "Spreads new pages over all tiers in the ratio of their bandwidths, for programs that one tier's \
                  bandwidth limits; nothing moves.",
-        );
+        )
+        .proved_on(Hosts::LAB);
 }
 
 mod prelude {

@@ -7,6 +7,7 @@ mod damon;
 mod determinism;
 mod faults;
 mod huge;
+mod interleaving;
 mod neoprof;
 mod programs;
 mod refused;

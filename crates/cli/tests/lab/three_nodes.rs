@@ -63,7 +63,7 @@ fn four_policies_move_pages_over_three_nodes() {
 }
 
 /// Returns the bytes on each node when the program had most.
-fn fullest(run: &Value) -> Vec<u64> {
+pub(crate) fn fullest(run: &Value) -> Vec<u64> {
     let moments = run["residence"].as_array().expect("moments").iter();
     let nodes = |moment: &Value| -> Vec<u64> {
         moment["node_bytes"].as_array().into_iter().flatten().filter_map(Value::as_u64).collect()
