@@ -12,9 +12,9 @@ use crate::tiering::{
 };
 
 /// NeoMem with the paper's times and sizes for a footprint of 15 GB; these programs have 256 MiB.
-const POLICY: [&str; 6] = ["--policy", "neomem", "--scale", "60", "--start", "slow"];
+pub(crate) const POLICY: [&str; 6] = ["--policy", "neomem", "--scale", "60", "--start", "slow"];
 /// About as many misses as the planted program has.
-const BTREE: [&str; 11] = [
+pub(crate) const BTREE: [&str; 11] = [
     "btree",
     "--size",
     "256M",
@@ -61,13 +61,17 @@ fn gauge(engine: &Value, name: &str) -> f64 {
     values.next_back().unwrap_or_else(|| panic!("{name} is no number of the policy"))
 }
 
-/// Checks that hot pages reached the fast node before the move and after it, and that device, engine and
-/// kernel agree.
-fn check(outcome: &Outcome, expected: f64) {
+/// Checks that hot pages reached the fast node before the move and after it.
+pub(crate) fn check_ratios(outcome: &Outcome, expected: f64) {
     assert!(outcome.filling < NEAR, "memory starts on the slow node: {:.3}", outcome.filling);
     for (ratio, when) in [(outcome.after, "before the move"), (outcome.moved, "after it")] {
         assert!((ratio - expected).abs() < NEAR, "{ratio:.3} {when}, expected {expected:.3}");
     }
+}
+
+/// Checks that, and that device, engine and kernel agree.
+fn check(outcome: &Outcome, expected: f64) {
+    check_ratios(outcome, expected);
     check_device(&outcome.run, "neoprof-rtl");
 }
 
@@ -95,7 +99,7 @@ pub(crate) fn warnings(run: &Value) -> String {
 
 /// Returns the fast node's share of the B-tree's misses if it holds all hot leaves, the nodes above any leaf
 /// (each of which misses more often than a hot leaf), and as many other leaves as fit.
-fn closed_form_of_btree() -> f64 {
+pub(crate) fn closed_form_of_btree() -> f64 {
     // Counts how often a look-up of any key of a node touches each of its lines.
     let mut touched = [0.0; PAGE_LINES as usize];
     for key in 0..KEYS {
