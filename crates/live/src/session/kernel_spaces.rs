@@ -232,7 +232,8 @@ impl AddressSpaces for KernelSpaces {
 
     fn is_huge(&mut self, process: Pid, start: u64) -> bool {
         let Some(pagemap) = self.pagemaps.get_mut(&process) else { return false };
-        let scanned = pagemap.scan(start..start + HUGE, &mut self.runs);
+        // A huge page maps all of its 2 MiB, so that its first page tells.
+        let scanned = pagemap.scan(start..start + BASE, &mut self.runs);
         let is_huge = scanned.is_ok_and(|scanned| scanned.runs == 1 && self.runs[0].huge == Some(true));
         let known = self.huge.entry(process).or_default();
         if is_huge {

@@ -60,13 +60,12 @@ impl Tally {
         page_size: PageSize,
     ) {
         let traffic = &mut self.traffic;
+        let up = from.is_some_and(|from| from > to);
+        // A part of a huge page may have moved where the rest is refused.
+        *(if up { &mut traffic.promotions } else { &mut traffic.demotions }) += pages;
+        traffic.bytes_moved += Bytes(pages * page_size.bytes().0);
         match status {
-            MoveStatus::Moved => {
-                let up = from.is_some_and(|from| from > to);
-                *(if up { &mut traffic.promotions } else { &mut traffic.demotions }) += pages;
-                traffic.bytes_moved += Bytes(pages * page_size.bytes().0);
-            }
-            MoveStatus::AlreadyThere => {}
+            MoveStatus::Moved | MoveStatus::AlreadyThere => {}
             MoveStatus::NoRoom => traffic.refused.no_room += 1,
             MoveStatus::Busy => traffic.refused.busy += 1,
             MoveStatus::Gone => traffic.refused.gone += 1,

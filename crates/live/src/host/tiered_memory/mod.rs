@@ -380,16 +380,43 @@ impl TieredMemory {
         }
     }
 
-    /// Returns the pages that move with this one, and asks the kernel if no scan has seen its chunk.
-    fn unit_now(&mut self, process: Pid, page: PageId) -> Range<u32> {
-        let known = self.huge.get(self.chunk_number(page)).copied().flatten();
-        let chunk = self.numbers.chunk_of(page);
-        let start = self.numbers.address(PageId(chunk.start)).filter(|_| self.page_size == PageSize::Base);
-        if let (None, Some((_, start))) = (known, start) {
-            let huge = self.spaces.is_huge(process, start);
-            self.set_huge(page, huge);
+    /// Returns the pages that move with this one. Since the last scan the kernel may have made a huge page of
+    /// its chunk (khugepaged), or split one.
+    fn unit_now(&mut self, process: Pid, page: PageId, looked: &mut HashSet<u32>) -> Range<u32> {
+        match (self.is_huge_now(process, page, looked), self.unit(page).len() > 1) {
+            (Some(huge), was) if huge != was => drop(self.look_again(process, page, huge, TierId::FAST)),
+            (Some(huge), _) => self.set_huge(page, huge),
+            (None, _) => {}
         }
         self.unit(page)
+    }
+
+    /// Asks the kernel whether a huge page maps the page's chunk, unless it has `looked` at it.
+    fn is_huge_now(&mut self, process: Pid, page: PageId, looked: &mut HashSet<u32>) -> Option<bool> {
+        let chunk = self.numbers.chunk_of(page).start;
+        let start = self.numbers.address(PageId(chunk)).filter(|_| self.page_size == PageSize::Base);
+        let (_, start) = start.filter(|_| looked.insert(chunk))?;
+        Some(self.spaces.is_huge(process, start))
+    }
+
+    /// Looks where the pages of a chunk are of which the kernel has made a huge page, or whose huge page it
+    /// has split. Returns how many have come to a tier.
+    fn look_again(&mut self, process: Pid, page: PageId, huge: bool, to: TierId) -> u64 {
+        self.set_huge(page, huge);
+        let chunk = self.numbers.chunk_of(page);
+        let address = |page: u32| self.numbers.address(PageId(page)).map(|(_, address)| address);
+        let (addresses, mut tiers): (Vec<u64>, _) = (chunk.clone().filter_map(address).collect(), Vec::new());
+        if self.spaces.tiers(process, &addresses, &mut tiers).is_err() {
+            return 0;
+        }
+        let before = self.elsewhere(chunk.clone(), to);
+        for (page, tier) in chunk.clone().map(PageId).zip(tiers) {
+            // What was not mapped may not be tiered, unless it is a part of the huge page.
+            if let Some(tier) = tier.filter(|_| huge || self.residency.tier_of(page).is_some()) {
+                self.residency.map(page, tier);
+            }
+        }
+        before.saturating_sub(self.elsewhere(chunk, to))
     }
 
     /// Returns the pages that move with this one: those of its huge page, if it is in one.
@@ -417,17 +444,13 @@ impl TieredMemory {
     /// Makes a huge page of the page's chunk; returns whether the kernel did. Nothing tells whether it would
     /// have for shadow tiers.
     pub(crate) fn collapse(&mut self, page: PageId) -> bool {
-        let range = self.numbers.chunk_of(page);
+        let first = PageId(self.numbers.chunk_of(page).start);
         let base = self.page_size == PageSize::Base && self.unit(page).len() == 1;
-        let address = self.numbers.address(PageId(range.start)).filter(|_| base && !self.shadow);
+        let address = self.numbers.address(first).filter(|_| base && !self.shadow);
         let Some((process, start)) = address else { return false };
         let collapsed = self.spaces.collapse(process, start);
-        let mut tiers = Vec::new();
-        if collapsed && self.spaces.tiers(process, &[start], &mut tiers).is_ok() {
-            self.set_huge(page, true);
-            if let Some(&Some(tier)) = tiers.first() {
-                range.for_each(|page| self.residency.map(PageId(page), tier));
-            }
+        if collapsed {
+            self.look_again(process, page, true, TierId::FAST);
         }
         collapsed
     }
@@ -517,7 +540,7 @@ impl TieredMemory {
             self.origins.clear();
             self.origins.extend(now.iter().map(|one| self.residency.tier_of(one.page)));
             self.carried.clear();
-            self.carried.resize(now.len(), 1);
+            self.carried.resize(now.len(), 0);
             let swapped = match owner {
                 Some(process) if !self.shadow => self.migrate_really(process, now, statuses),
                 _ => {
@@ -557,11 +580,12 @@ impl TieredMemory {
     fn relocate(&mut self, one: Move) -> (MoveStatus, u64) {
         let unit = self.unit(one.page);
         if unit.len() == 1 || self.residency.tier_of(one.page).is_none_or(|from| from == one.to) {
-            return (self.residency.relocate(one.page, one.to), 1);
+            let status = self.residency.relocate(one.page, one.to);
+            return (status, u64::from(status == MoveStatus::Moved));
         }
         let pages = self.elsewhere(unit.clone(), one.to);
         if one.to.index() + 1 < self.residency.tiers() && self.residency.free(one.to).0 < pages {
-            return (MoveStatus::NoRoom, 1);
+            return (MoveStatus::NoRoom, 0);
         }
         self.place(unit, one.to);
         (MoveStatus::Moved, pages)
@@ -575,9 +599,9 @@ impl TieredMemory {
         let mut asked = Vec::with_capacity(moves.len());
         // Moves of a huge page that was asked for, and the place of the first of them.
         let (mut huge, mut along) = (HashMap::new(), Vec::new());
-        let mut claimed = 0;
+        let (mut claimed, mut looked) = (0, HashSet::new());
         for one in moves {
-            let unit = self.unit_now(process, one.page);
+            let unit = self.unit_now(process, one.page, &mut looked);
             let is_huge = unit.len() > 1;
             if let Some(&place) = huge.get(&unit.start).filter(|_| is_huge) {
                 along.push((statuses.len(), place));
@@ -595,8 +619,7 @@ impl TieredMemory {
                         huge.insert(unit.start, statuses.len());
                     }
                     claimed += pages;
-                    self.carried[statuses.len() - first] = pages;
-                    asked.push((statuses.len(), unit));
+                    asked.push((statuses.len(), unit, pages));
                     self.moves.push((address, one.to));
                     statuses.push(MoveStatus::Busy);
                 }
@@ -610,15 +633,33 @@ impl TieredMemory {
             .filter(|(_, answer)| **answer == MoveStatus::Gone)
             .map(|(one, _)| one.0)
             .collect();
-        for ((index, unit), answer) in asked.into_iter().zip(answers) {
+        // Since the first look the kernel may have split a huge page, as where a node has no room for it, and
+        // moved a part; or it has made one and moved all of it.
+        let mut changed = Vec::new();
+        looked.clear();
+        for ((index, unit, pages), answer) in asked.into_iter().zip(answers) {
             statuses[index] = answer;
             let one = moves[index - first];
+            let huge = unit.len() > 1;
+            let tried = !matches!(answer, MoveStatus::AlreadyThere | MoveStatus::Gone);
+            let now = if tried { self.is_huge_now(process, one.page, &mut looked) } else { None };
+            let change = now.is_some_and(|now| now != huge);
+            if change {
+                changed.push((index - first, !huge));
+            }
+            if answer == MoveStatus::Moved && !(huge && change) {
+                self.carried[index - first] = pages;
+            }
             match answer {
-                MoveStatus::Moved | MoveStatus::AlreadyThere => self.place(unit, one.to),
+                MoveStatus::Moved | MoveStatus::AlreadyThere if !(huge && change) => self.place(unit, one.to),
                 MoveStatus::NoRoom if self.residency.free(one.to).0 > 0 => self.deny(one.to),
                 // The next scans tell whether the page is gone or was held by a source for a moment.
-                MoveStatus::Gone | MoveStatus::NoRoom | MoveStatus::Busy | MoveStatus::Denied => {}
+                _ => {}
             }
+        }
+        for (index, huge) in changed {
+            let one = moves[index];
+            self.carried[index] += self.look_again(process, one.page, huge, one.to);
         }
         for (index, place) in along {
             let moved = statuses[place] == MoveStatus::Moved;
