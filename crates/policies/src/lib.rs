@@ -86,7 +86,8 @@ policies! {
                 "Counts sampled accesses of each page exactly, fits a hot threshold to the fast tier by a \
                  histogram of powers of two, halves counts every 2 M samples and samples as densely as 3 % of a \
                  core allow.",
-            ),
+            )
+            .proved_on(Hosts::LAB),
         entry!("memtis-qc", "Memtis-QC", memtis::Memtis, memtis::QuickSettings)
             .paper("Memtis as Jenga compares it, section 5")
             .help("Memtis with quick cooling: counts are halved every 120,000 samples.");
