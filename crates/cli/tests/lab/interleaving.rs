@@ -1,6 +1,6 @@
 //! Weighted interleaving on a real kernel: where it places the pages, and what is left of it after a run.
 
-use isotherm_lab::measured::Measured;
+use isotherm_lab::measured::{Measured, Served};
 use serde_json::Value;
 
 use crate::support::{BINARY, Lab, root, target};
@@ -22,7 +22,7 @@ fn shares(lab: &Lab, machine: &str, settings: &[&str]) -> [Vec<f64>; 2] {
     assert_eq!(moves(run), (0, 0), "nothing moves");
     let measured: Measured =
         serde_json::from_value(run["measured"].clone()).expect("what the plugin counted");
-    let misses: Vec<u64> = measured.tiers.iter().map(|tier| tier.misses()).collect();
+    let misses: Vec<u64> = measured.tiers.iter().map(Served::misses).collect();
     let shares = [fullest(run), misses].map(|counts| {
         let all = counts.iter().sum::<u64>() as f64;
         counts.iter().map(|&count| count as f64 / all).collect::<Vec<f64>>()
@@ -33,7 +33,7 @@ fn shares(lab: &Lab, machine: &str, settings: &[&str]) -> [Vec<f64>; 2] {
 
 #[test]
 fn pages_and_misses_are_spread_by_the_weights_that_are_set_or_follow_from_the_firmwares_bandwidths() {
-    let Some(lab) = Lab::find() else { return };
+    let Some(lab) = Lab::find_all() else { return };
     let set = ["--set", "weighted-interleave.tier_0=3", "--set", "weighted-interleave.tier_1=1"];
     for (machine, settings, weights) in [
         ("small", &set[..], &[3.0, 1.0][..]),
