@@ -80,6 +80,8 @@ class View:
         """Free pages of a tier."""
     def latency(self, tier: int) -> int:
         """Latency of a load from the idle tier, in nanoseconds."""
+    def bandwidth(self, tier: int) -> int:
+        """Bandwidth at which a tier is read, in bytes a second; 0 where nobody tells."""
     def tiers_of(self, pages: ArrayLike) -> NDArray[np.uint8]:
         """Tier of each page, 255 for one that is not mapped. `pages` has the shape (n,).
 

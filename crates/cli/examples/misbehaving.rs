@@ -21,6 +21,7 @@ choices! {
         FarPage = "far-page",
         FarTier = "far-tier",
         FarArm = "far-arm",
+        FarSplit = "far-split",
         FarLook = "far-look",
         TierLook = "tier-look",
         NoTick = "no-tick",
@@ -84,6 +85,7 @@ impl Policy for Misbehaving {
             Fault::FarPage => plan.moves.push(Move { page, to: TierId::FAST }),
             Fault::FarTier => plan.moves.push(Move { page: PageId(0), to: tier }),
             Fault::FarArm => plan.arm.push(PageId(u32::MAX)),
+            Fault::FarSplit => plan.split.push(PageId(u32::MAX)),
             Fault::TierLook => plan.work.operations += view.free(tier).0,
             // These are no faults: such a page is nowhere.
             Fault::FarLook => {

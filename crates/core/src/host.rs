@@ -18,6 +18,12 @@ pub trait View {
     /// Returns the latency of a load from the idle tier, as measured, or from the firmware or a profile.
     fn latency(&self, tier: TierId) -> Nanos;
 
+    /// Returns the bandwidth at which the tier is read, in bytes a second, from the firmware or a profile; 0
+    /// where nobody tells.
+    fn bandwidth(&self, _tier: TierId) -> u64 {
+        0
+    }
+
     /// Returns the tier's size.
     fn capacity(&self, tier: TierId) -> Pages;
 

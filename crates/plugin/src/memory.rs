@@ -1,6 +1,7 @@
 //! A host's memory, passed to a library's policy for the time of a call.
 
 use std::ffi::c_void;
+use std::ops::Range;
 
 use isotherm_core::{PageId, TierId, View};
 use isotherm_policy::abi::{END, Found, Memory, NOWHERE, Slice, Tier};
@@ -27,7 +28,12 @@ pub(crate) fn with<T>(view: &mut dyn View, buffers: &mut Buffers, call: impl FnO
     tiers.clear();
     tiers.extend((0..view.tiers()).map(|tier| {
         let tier = TierId(tier as u8);
-        Tier { latency: view.latency(tier), capacity: view.capacity(tier), free: view.free(tier) }
+        Tier {
+            latency: view.latency(tier),
+            capacity: view.capacity(tier),
+            free: view.free(tier),
+            bandwidth: view.bandwidth(tier),
+        }
     }));
     let (pages, page_size) = (view.pages() as u64, view.page_size());
     let mut context = Context { view, buffers };
@@ -39,6 +45,7 @@ pub(crate) fn with<T>(view: &mut dyn View, buffers: &mut Buffers, call: impl FnO
         tiers_of,
         walk,
         huge_range,
+        unit,
     };
     let result = call(&memory);
     context.buffers.tiers = tiers;
@@ -104,13 +111,32 @@ unsafe extern "C" fn walk(
 }
 
 unsafe extern "C" fn huge_range(own: *mut c_void, page: PageId, end: *mut u32) -> u32 {
-    // SAFETY: the library passes its context.
+    // SAFETY: the library passes its context, and a place to write to.
+    unsafe { range(own, page, end, |view, page| view.huge_range(page)) }
+}
+
+unsafe extern "C" fn unit(own: *mut c_void, page: PageId, end: *mut u32) -> u32 {
+    // SAFETY: the library passes its context, and a place to write to.
+    unsafe { range(own, page, end, |view, page| view.unit(page)) }
+}
+
+/// Answers with a page's range; one that is not of the run has itself.
+///
+/// # Safety
+/// As for [`context`]; a word can be written to `end`.
+unsafe fn range(
+    own: *mut c_void,
+    page: PageId,
+    end: *mut u32,
+    of: impl Fn(&dyn View, PageId) -> Range<u32>,
+) -> u32 {
+    // SAFETY: by this function's contract.
     let own = unsafe { context(own) };
     let range = match page.index() < own.view.pages() {
-        true => own.view.huge_range(page),
+        true => of(own.view, page),
         false => page.0..page.0.saturating_add(1),
     };
-    // SAFETY: the library passes a place to write to.
+    // SAFETY: by this function's contract.
     unsafe { end.write(range.end) };
     range.start
 }

@@ -59,6 +59,8 @@ pub(crate) unsafe fn read(orders: &Orders, view: &dyn View, plan: &mut Plan) -> 
     let (pages, tiers) = (view.pages(), view.tiers());
     // SAFETY: by this function's contract.
     let (moves, reclaim, arm) = unsafe { (orders.moves.get(), orders.reclaim.get(), orders.arm.get()) };
+    // SAFETY: by this function's contract.
+    let (split, collapse) = unsafe { (orders.split.get(), orders.collapse.get()) };
     let page = |page: PageId, what: &str| match page.index() < pages {
         true => Ok(()),
         false => Err(format!("it {what} page {}; the run has {pages} pages, from 0 on", page.0)),
@@ -73,6 +75,8 @@ pub(crate) unsafe fn read(orders: &Orders, view: &dyn View, plan: &mut Plan) -> 
     }
     reclaim.iter().try_for_each(|order| tier(order.from, "reclaims from"))?;
     arm.iter().try_for_each(|&armed| page(armed, "arms"))?;
+    split.iter().try_for_each(|&asked| page(asked, "splits"))?;
+    collapse.iter().try_for_each(|&asked| page(asked, "collapses"))?;
     let work = orders.work;
     if work.touches.max(work.operations).max(work.swept) > MOST_WORK || orders.sleep > LONGEST {
         return Err(format!(
@@ -86,6 +90,8 @@ pub(crate) unsafe fn read(orders: &Orders, view: &dyn View, plan: &mut Plan) -> 
         isotherm_core::Reclaim { pages: Pages(order.pages.0.min(all.0)), ..order }
     }));
     plan.arm.extend_from_slice(arm);
+    plan.split.extend_from_slice(split);
+    plan.collapse.extend_from_slice(collapse);
     plan.copying = if orders.transactional != 0 { Copying::Transactional } else { Copying::Exclusive };
     plan.device = (orders.asks != 0).then(|| device(&orders.device));
     plan.sampling = (orders.samples != 0).then(|| sampling(&orders.sampling)).transpose()?;

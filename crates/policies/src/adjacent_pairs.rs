@@ -379,6 +379,10 @@ impl View for PairView<'_> {
         self.view.latency(self.of_machine(tier))
     }
 
+    fn bandwidth(&self, tier: TierId) -> u64 {
+        self.view.bandwidth(self.of_machine(tier))
+    }
+
     fn capacity(&self, tier: TierId) -> Pages {
         self.view.capacity(self.of_machine(tier))
     }

@@ -22,7 +22,7 @@ use isotherm_core::{
 };
 
 /// The version of everything in this module. A change of any structure needs another one.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// The symbol of a library's version of this interface: a `u32`.
 pub const VERSION_SYMBOL: &str = "isotherm_policy_abi";
@@ -303,6 +303,10 @@ pub struct Orders {
     pub reclaim: Slice<Reclaim>,
     /// Pages whose next access faults.
     pub arm: Slice<PageId>,
+    /// Pages whose huge pages are split.
+    pub split: Slice<PageId>,
+    /// Pages whose ranges become huge pages.
+    pub collapse: Slice<PageId>,
     /// The cost of deciding.
     pub work: Work,
     /// Sleep afterwards, in nanoseconds.
@@ -373,8 +377,13 @@ pub struct Memory {
     /// accessed bits. Returns where to go on, or [`END`]. What it found is valid until its next call.
     pub walk: unsafe extern "C" fn(*mut c_void, PageId, u64, bool, *mut Slice<Found>) -> u64,
     /// Returns the first page of the 2 MiB range of a page, and writes the one behind its last.
-    pub huge_range: unsafe extern "C" fn(*mut c_void, PageId, *mut u32) -> u32,
+    pub huge_range: Ranges,
+    /// The same of the pages that move together with a page.
+    pub unit: Ranges,
 }
+
+/// Returns the first page of a range that belongs to a page, and writes the one behind its last.
+pub type Ranges = unsafe extern "C" fn(*mut c_void, PageId, *mut u32) -> u32;
 
 /// The tier of a page that is not mapped.
 pub const NOWHERE: u8 = u8::MAX;
@@ -392,6 +401,8 @@ pub struct Tier {
     pub capacity: Pages,
     /// Its free pages.
     pub free: Pages,
+    /// Bytes a second, or 0.
+    pub bandwidth: u64,
 }
 
 /// A page that a walk found.
@@ -415,7 +426,7 @@ mod tests {
     /// Libraries were compiled with these sizes and places of last fields.
     #[test]
     fn the_layout_of_a_version_does_not_change() {
-        assert_eq!(VERSION, 2, "a new version: enter its layout below");
+        assert_eq!(VERSION, 3, "a new version: enter its layout below");
         let sizes = [
             size_of::<Setup>(),
             size_of::<Sample>(),
@@ -442,7 +453,7 @@ mod tests {
             size_of::<Found>(),
         ];
         let expected =
-            [40, 32, 32, 72, 40, 24, 8, 16, 24, 1, 1, 136, 120, 72, 40, 120, 80, 136, 48, 24, 64, 24, 8];
+            [40, 32, 32, 72, 40, 24, 8, 16, 24, 1, 1, 136, 120, 72, 40, 120, 80, 168, 48, 24, 72, 32, 8];
         assert_eq!(sizes, expected, "raise VERSION with a change of the layout");
         let places = [
             offset_of!(Setup, seed),
@@ -454,9 +465,9 @@ mod tests {
             offset_of!(Batch, multiplexed),
             offset_of!(Reading, reports),
             offset_of!(Table, drop),
-            offset_of!(Memory, huge_range),
+            offset_of!(Memory, unit),
         ];
-        assert_eq!(places, [32, 25, 25, 64, 32, 130, 112, 77, 128, 56], "raise VERSION with a change");
+        assert_eq!(places, [32, 25, 25, 64, 32, 162, 112, 77, 128, 64], "raise VERSION with a change");
     }
 
     #[test]

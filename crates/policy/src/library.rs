@@ -315,6 +315,8 @@ fn orders_of(plan: &Plan) -> abi::Orders {
         moves: Slice::of(&plan.moves),
         reclaim: Slice::of(&plan.reclaim),
         arm: Slice::of(&plan.arm),
+        split: Slice::of(&plan.split),
+        collapse: Slice::of(&plan.collapse),
         work: plan.work,
         sleep: plan.sleep.0,
         sampling: plan.sampling.map(request).unwrap_or_default(),

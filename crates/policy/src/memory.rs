@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use isotherm_core::{Nanos, PageId, PageSize, Pages, TierId, View};
 
-use crate::abi::{END, Found, Memory, NOWHERE, Slice, Tier};
+use crate::abi::{END, Found, Memory, NOWHERE, Ranges, Slice, Tier};
 
 /// The program's memory for the time of a call.
 pub(crate) struct Remote<'a> {
@@ -20,6 +20,13 @@ impl<'a> Remote<'a> {
     pub(crate) unsafe fn new(memory: &'a Memory) -> Self {
         // SAFETY: by this function's contract.
         Self { memory, tiers: unsafe { memory.tiers.get() } }
+    }
+
+    fn range(&self, function: Ranges, page: PageId) -> Range<u32> {
+        let mut end = 0;
+        // SAFETY: the context is the one that belongs to the function, and `end` is a place to write to.
+        let start = unsafe { function(self.memory.context, page, &raw mut end) };
+        start..end
     }
 
     fn find(&mut self, cursor: PageId, limit: usize, scan: bool) -> (&[Found], Option<PageId>) {
@@ -44,6 +51,10 @@ impl View for Remote<'_> {
 
     fn latency(&self, tier: TierId) -> Nanos {
         self.tiers[tier.index()].latency
+    }
+
+    fn bandwidth(&self, tier: TierId) -> u64 {
+        self.tiers[tier.index()].bandwidth
     }
 
     fn capacity(&self, tier: TierId) -> Pages {
@@ -95,10 +106,10 @@ impl View for Remote<'_> {
     }
 
     fn huge_range(&self, page: PageId) -> Range<u32> {
-        let Memory { context, huge_range, .. } = *self.memory;
-        let mut end = 0;
-        // SAFETY: the context is the one that belongs to the function, and `end` is a place to write to.
-        let start = unsafe { huge_range(context, page, &raw mut end) };
-        start..end
+        self.range(self.memory.huge_range, page)
+    }
+
+    fn unit(&self, page: PageId) -> Range<u32> {
+        self.range(self.memory.unit, page)
     }
 }

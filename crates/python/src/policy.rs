@@ -214,6 +214,12 @@ impl View {
         Ok(self.lent()?.latency(tier).0)
     }
 
+    /// Bandwidth at which a tier is read, in bytes a second; 0 where nobody tells.
+    fn bandwidth(&mut self, tier: u8) -> PyResult<u64> {
+        let tier = self.tier(tier)?;
+        Ok(self.lent()?.bandwidth(tier))
+    }
+
     /// Tier of each page (uint8), 255 for one that is not mapped.
     fn tiers_of<'py>(
         &mut self,

@@ -41,6 +41,41 @@ fn every_policy_and_bound_says_how_fast_it_gets_and_when_it_pays_back() {
     }
 }
 
+/// All memory is fast and its bandwidth too little: isotherm comes to what the kernel's interleaving begins
+/// with.
+#[test]
+fn isotherm_spreads_a_program_that_bandwidth_limits() {
+    let arguments = [
+        "simulate",
+        "--workload",
+        "masim",
+        "--set",
+        "masim.pattern=random",
+        "--set",
+        "masim.threads=52",
+        "--set",
+        "masim.footprint=8M",
+        "--set",
+        "masim.operations=1M",
+        "--machine",
+        "sapphire-rapids",
+        "--fast",
+        "100%",
+        "--max-accesses",
+        "1M",
+        "--rounds",
+        "400",
+        "--policy",
+        "first-touch,weighted-interleave,isotherm",
+        "--json",
+    ];
+    let report = isotherm(&arguments).json();
+    let time = |index: usize| report["runs"][index]["long_run"]["round_ns"].as_f64().expect("a time");
+    let [first_touch, interleaved, ours] = [time(0), time(1), time(2)];
+    assert!(first_touch > 1.1 * interleaved, "{first_touch} against {interleaved}");
+    assert!(ours < 1.03 * interleaved, "{ours} against {interleaved}");
+}
+
 /// Returns the time of first-touch's rounds.
 fn first_touch(report: &Value) -> u64 {
     let runs = report["runs"].as_array().expect("runs");

@@ -169,17 +169,17 @@ fn a_file_that_is_no_policy_of_this_version_is_refused_before_any_of_its_code_ru
                     "{code}unsigned isotherm_policy_abi = 999;\nvoid *isotherm_policy(void) {{ return 0; }}"
                 ),
             ),
-            "built for version 999 of the policies' interface; this isotherm has version 2",
+            "built for version 999 of the policies' interface; this isotherm has version 3",
         ),
         (
-            compiled(&folder, "half.so", &format!("{code}unsigned isotherm_policy_abi = 2;")),
+            compiled(&folder, "half.so", &format!("{code}unsigned isotherm_policy_abi = 3;")),
             "lacks the symbol isotherm_policy,",
         ),
         (
             compiled(
                 &folder,
                 "needs.so",
-                "unsigned isotherm_policy_abi = 2;\nint none_has_this(void);\nint isotherm_policy(void) { return none_has_this(); }",
+                "unsigned isotherm_policy_abi = 3;\nint none_has_this(void);\nint isotherm_policy(void) { return none_has_this(); }",
             ),
             "none_has_this",
         ),
@@ -187,7 +187,7 @@ fn a_file_that_is_no_policy_of_this_version_is_refused_before_any_of_its_code_ru
             compiled(
                 &folder,
                 "null.so",
-                "unsigned isotherm_policy_abi = 2;\nvoid *isotherm_policy(void) { return 0; }",
+                "unsigned isotherm_policy_abi = 3;\nvoid *isotherm_policy(void) { return 0; }",
             ),
             "returns no table",
         ),
@@ -233,6 +233,7 @@ fn a_policy_that_panics_or_orders_what_cannot_be_ends_the_run_with_one_line() {
         ("far-page", "step: it moves page "),
         ("far-tier", "step: it moves to tier 2; the run has 2 tiers"),
         ("far-arm", "step: it arms page 4294967295; the run has "),
+        ("far-split", "step: it splits page 4294967295; the run has "),
         ("tier-look", "step: panicked at"),
         ("no-tick", "it asks for a step each 0ns; expected 1ns to "),
     ] {

@@ -19,6 +19,10 @@ impl View for LiveHost {
         self.options.tiers[tier.index()].latency
     }
 
+    fn bandwidth(&self, tier: TierId) -> u64 {
+        self.options.tiers[tier.index()].bandwidth
+    }
+
     fn capacity(&self, tier: TierId) -> Pages {
         self.memory.residency.capacity(tier)
     }

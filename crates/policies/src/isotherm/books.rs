@@ -14,6 +14,8 @@ const MEMORY: f64 = 0.75;
 const LEAST_ACCESSES: f64 = 1000.0;
 /// Misses of an entry from which on their own stall counts.
 const LEAST_MISSES: f64 = 100.0;
+/// Samples of a tier beside which another without any is idle.
+const TOLD: f64 = 64.0;
 /// A change of that share that wakes: in standard deviations, and beside them.
 const UNUSUAL: f64 = 4.0;
 const LEAST_CHANGE: f64 = 0.02;
@@ -62,6 +64,8 @@ pub(crate) struct Books {
     /// Stall of a slow access, and of one of each tier.
     stall: Mean,
     stalls: Vec<Mean>,
+    /// Share of all accesses that each tier serves.
+    served: Vec<Mean>,
     /// Stall of an access to each tier in this entry alone.
     now: Vec<f64>,
     /// Latencies of the tiers that samples have shown.
@@ -100,6 +104,7 @@ impl Default for Books {
             access: Mean::default(),
             stall: Mean::default(),
             stalls: Vec::new(),
+            served: Vec::new(),
             now: Vec::new(),
             latency: Vec::new(),
             slow_latency: Mean::default(),
@@ -139,13 +144,15 @@ impl Books {
         self.counters.resize(counters.tiers.len(), (0, 0));
         self.stalls.resize(counters.tiers.len(), Mean::default());
         self.now.resize(counters.tiers.len(), 0.0);
-        let (mut stall, mut slow, mut all) = (0.0, 0.0, 0.0);
+        self.served.resize(counters.tiers.len(), Mean::default());
+        let (mut stall, mut slow, mut all, mut own) = (0.0, 0.0, 0.0, Vec::new());
         let known = self.counters.iter_mut().zip(&mut self.stalls).zip(&mut self.now);
         for (index, (tier, ((before, mean), now))) in counters.tiers.iter().zip(known).enumerate() {
             let misses = (tier.load_misses + tier.store_misses - before.0) as f64;
             let stalled = (tier.stall.0 - before.1) as f64;
             mean.add(stalled, misses);
             *now = if misses >= LEAST_MISSES { stalled / misses } else { mean.get().unwrap_or(0.0) };
+            own.push(misses);
             all += misses;
             if index > 0 {
                 stall += stalled;
@@ -154,6 +161,9 @@ impl Books {
             *before = (tier.load_misses + tier.store_misses, tier.stall.0);
         }
         self.stall.add(stall, slow);
+        for (served, own) in self.served.iter_mut().zip(own) {
+            served.add(own, all);
+        }
         if all >= LEAST_ACCESSES {
             self.watch(slow / all);
         }
@@ -206,9 +216,14 @@ impl Books {
     /// Ends the entry. Returns the time that it covers, and what a count stood for in it.
     pub(crate) fn end(&mut self) -> (f64, f64) {
         let mut slow = (0.0, 0.0);
-        for (tier, (mean, sum)) in self.latency.iter_mut().zip(&mut self.latencies).enumerate() {
+        let told = self.latencies.iter().any(|&(_, count)| count >= TOLD);
+        let tiers = self.latency.iter_mut().zip(&mut self.latencies).zip(&self.idle);
+        for (tier, ((mean, sum), &idle)) in tiers.enumerate() {
             let (sum, count) = std::mem::take(sum);
-            mean.add(sum, count);
+            // Who is not seen beside others is idle: what it was under load is forgotten.
+            let unseen = told && count == 0.0 && mean.get().is_some();
+            let (sum_told, events) = if unseen { (idle, 1.0) } else { (sum, count) };
+            mean.add(sum_told, events);
             if tier > 0 {
                 slow = (slow.0 + sum, slow.1 + count);
             }
@@ -253,21 +268,53 @@ impl Books {
         }
     }
 
-    /// Returns the share of a slow access's stall that a page saves in `upper` against `lower`.
+    /// Returns the share of a slow access's stall that a page saves in `upper` against `lower`; negative
+    /// where `upper` is overloaded.
     pub(crate) fn saving(&self, upper: TierId, lower: TierId) -> f64 {
+        let [own, with_queue] = self.savings(upper, lower);
+        own.min(with_queue)
+    }
+
+    /// Returns the same by what an access waits itself, and by what it costs those behind it too.
+    fn savings(&self, upper: TierId, lower: TierId) -> [f64; 2] {
         match (self.latency(upper), self.latency(lower), self.slow_latency()) {
             (Some(fast), Some(slow), Some(mean)) if slow > 0.0 && mean > 0.0 => {
-                (1.0 - fast / slow) * (slow / mean)
+                [slow - fast, self.marginal(lower, slow) - self.marginal(upper, fast)]
+                    .map(|saved| saved / mean)
             }
-            _ => 0.0,
+            _ => [0.0; 2],
         }
+    }
+
+    /// Returns what one more access to a tier of such a latency costs: its own wait, and that of those behind
+    /// it. If latency is `idle / (1 - load)`, `d (load x latency) / d load` is `latency^2 / idle`.
+    fn marginal(&self, tier: TierId, latency: f64) -> f64 {
+        let idle = self.idle[tier.index()];
+        if idle > 0.0 { latency * (latency / idle).max(1.0) } else { latency }
+    }
+
+    /// Returns the share of the program's time that it would save if all pages of `upper`, which is
+    /// overloaded, were in `lower` and the latencies stayed; 0 where it is not.
+    pub(crate) fn overload(&self, upper: TierId, lower: TierId) -> f64 {
+        let known = (self.latency(upper), self.idle.get(lower.index()), self.now.get(upper.index()));
+        let (Some(here), Some(&idle), Some(stall)) = known else { return 0.0 };
+        let (Some(served), Some(access)) = (self.served(upper), self.access.get()) else { return 0.0 };
+        let there = self.latency(lower).unwrap_or(idle);
+        let saved = self.marginal(upper, here) - self.marginal(lower, there);
+        if here > 0.0 && access > 0.0 { (saved / here).max(0.0) * stall * served / access } else { 0.0 }
+    }
+
+    /// Returns the share of all accesses that a tier serves; `None` without counters.
+    pub(crate) fn served(&self, tier: TierId) -> Option<f64> {
+        self.served.get(tier.index())?.get()
     }
 
     /// Returns how much of a thread's time an access to a page in `tier` saves by not being in `home`, or
     /// loses if negative.
     fn saved_by(&self, tier: TierId, home: TierId) -> f64 {
         if tier > home {
-            return -self.stall() * self.saving(home, tier);
+            let [own, with_queue] = self.savings(home, tier);
+            return -self.stall() * if with_queue < 0.0 { with_queue } else { own };
         }
         // By the stall of slow accesses, or of fast ones: the few left to slow pages of a well placed program
         // may be of those that nothing waits for, and fast accesses may be hidden where slow ones are not.
@@ -434,6 +481,35 @@ mod tests {
         assert!((books.saved_error() - books.saved).abs() < 1e-6, "one sample is as uncertain as large");
         entered(&mut books, 4..=4, [false, true]);
         assert!(books.saved.abs() < 1e-6);
+    }
+
+    /// Of two tiers of 100 and 250 ns, the fast one is worth less than its latency tells once it is loaded.
+    #[test]
+    fn an_overloaded_tier_costs_those_that_wait_too_and_one_unseen_is_idle() {
+        let idle = || [Nanos(100), Nanos(250)].into_iter();
+        let told = |books: &mut Books, entry, latencies: [u32; 2], count: usize| {
+            let sample = |tier: u8| Sample { latency: latencies[usize::from(tier)], ..sample(tier) };
+            let mut samples = vec![sample(0); count];
+            samples.extend((latencies[1] > 0).then(|| sample(1)));
+            books.begin(&batch(entry, &samples), idle());
+            for sample in &samples {
+                books.note(sample, None);
+            }
+            books.end();
+        };
+        let mut books = Books::default();
+        told(&mut books, 1, [110, 250], 1);
+        let mean = 250.0;
+        assert!((books.saving(TierId(0), TierId(1)) - (250.0 - 121.0) / mean).abs() < 1e-9);
+        let mut books = Books::default();
+        told(&mut books, 1, [200, 300], 1);
+        // Its own wait is 100 ns shorter; 200^2 / 100 against 300^2 / 250.
+        assert!((books.saving(TierId(0), TierId(1)) - (360.0 - 400.0) / 300.0).abs() < 1e-9);
+        assert!(books.overload(TierId(0), TierId(1)) == 0.0, "the counters tell no stall there");
+        for entry in 2..60 {
+            told(&mut books, entry, [200, 0], 100);
+        }
+        assert!((books.latency(TierId(1)).expect("known") - 250.0).abs() < 1.0);
     }
 
     /// FlexKVS: one thread fills it, and its writes, which do not stall, were worth sixteen of the reads of

@@ -15,6 +15,7 @@
 //!                  (rate up - rate down - error) x gain x stay > price of a swap and its way back
 //!              as long as the allowance, less the way back of all displaced pages, pays for it
 //!              if it pays for none: swap displaced pages back, for their way back is set aside
+//!              of an overloaded tier: spread pages over the slower one in the ratio of the bandwidths
 //!              sampling: denser if it paid, rarer if it did not
 //! between:     it plans again when a quarter of the swaps that waited for money can be paid for
 //!              the counters wake it when the share of slow accesses changes
@@ -54,6 +55,8 @@ const MOVES_OF_SWAP: f64 = 4.0;
 const LOOK: (u64, Nanos, Nanos) = (32, Nanos(100_000), Nanos(5_000_000));
 /// Share of promotions that may find their room taken by a new page.
 const LOST: f64 = 1.0 / 16.0;
+/// 2^32 over the golden section.
+const GOLDEN: u32 = 0x9e37_79b9;
 /// Pages moved up after as many were moved down.
 const CHUNK: usize = 512;
 
@@ -173,6 +176,8 @@ impl Isotherm {
                     afforded -= f64::from(cut.promoted);
                     waiting -= f64::from(cut.promoted);
                 }
+            } else if self.books.overload(pair.upper, pair.lower) * stay > swap / 2.0 * pages as f64 {
+                afforded -= self.relieve(view, pair, afforded, plan) / MOVES_OF_SWAP;
             }
         }
         let most = if self.books.page_move.get().is_some() { PAID * waiting } else { TRIAL };
@@ -190,6 +195,36 @@ impl Isotherm {
             }
         }
         self.before = (looking, saved, running);
+    }
+
+    /// Spreads pages of an overloaded tier over a slower one, as weighted interleaving would: half of those
+    /// that this lacks for all bandwidths to be used alike. Then the latencies are measured again.
+    /// Neighbours are often one thread's, so the pages lie as evenly as multiples of the golden section do.
+    /// Returns how many moves there are.
+    fn relieve(&mut self, view: &dyn View, pair: Pair, afforded: f64, plan: &mut Plan) -> f64 {
+        let tiers = 0..view.tiers() as u8;
+        let bandwidths: Vec<f64> = tiers.map(|tier| view.bandwidth(TierId(tier)) as f64).collect();
+        let best = best_shares(f64::INFINITY, &bandwidths)[pair.lower.index()];
+        let Some(served) = self.books.served(pair.lower).filter(|&served| served < best) else { return 0.0 };
+        let room = view.free(pair.lower).0.saturating_sub(spare(view, pair.lower));
+        let most = room.min((afforded * MOVES_OF_SWAP / 2.0) as u64) as usize;
+        let share = (served + best) / 2.0;
+        let mut pages = Vec::new();
+        self.each_page(view, pair, &sorted(plan), Pages::All, |page, _, upper| {
+            let place = page.0.wrapping_mul(GOLDEN);
+            if upper && f64::from(place) < share * f64::from(u32::MAX) {
+                pages.push((place, page));
+            }
+        });
+        if pages.len() > most {
+            pages.select_nth_unstable(most);
+            pages.truncate(most);
+            pages.sort_unstable_by_key(|&(_, page)| page);
+        }
+        plan.moves.extend(pages.iter().map(|&(_, page)| Move { page, to: pair.lower }));
+        self.origins.resize(plan.moves.len(), pair.upper);
+        self.work.operations += 4 * self.rates.pages() as u64;
+        pages.len() as f64
     }
 
     /// Returns all pairs of tiers, that with the greatest difference in latency first.
@@ -513,6 +548,36 @@ mod tests {
         assert!(policy.books.saved > 0.0);
         let displaced = (PAGES - 50..PAGES).filter(|&page| policy.rates.displaced(PageId(page)));
         assert!(displaced.count() >= 45);
+    }
+
+    /// Where one more access makes those behind it wait longer than it would wait in slow memory itself,
+    /// pages are spread as weighted interleaving would spread them: one of four here.
+    #[test]
+    fn an_overloaded_fast_tier_is_relieved_until_all_bandwidth_is_used() {
+        let mut view = TestView::new(&[Pages(u64::from(PAGES)); 2], PAGES as usize);
+        let mut policy = Isotherm::new(&parameters(&[], &[]), &setup(PAGES as usize, u64::from(PAGES)));
+        let (mut fast, mut slow) = (0, 0);
+        for round in 0..60 {
+            let pages: Vec<u32> = (0..300).map(|index| (round as u32 * 300 + index) * 7 % PAGES).collect();
+            let mut batch = batch(&view, round, &pages, policy.period);
+            for sample in &mut batch.samples {
+                sample.latency = if sample.tier == TierId::FAST { 200 } else { 260 };
+            }
+            let part = (u64::from(PAGES) - view.free(TierId(1)).0) * 200;
+            (fast, slow) = (fast + 200_000 - part, slow + part);
+            let count = |misses| TierCounters {
+                load_misses: misses,
+                stall: Nanos(misses * 60),
+                ..TierCounters::default()
+            };
+            batch.counters.tiers = vec![count(fast), count(slow)];
+            turn(&mut policy, &mut view, &batch, Nanos(10_000_000 * (round + 1)));
+        }
+        let is_slow = |page: u32| view.tier_of(PageId(page)) == Some(TierId(1));
+        let spread = (0..PAGES).filter(|&page| is_slow(page)).count();
+        assert!((230..=255).contains(&spread), "{spread} of {PAGES}");
+        let evenly = (0..PAGES - 8).all(|first| (first..first + 8).any(is_slow));
+        assert!(evenly, "neighbours are spread");
     }
 
     /// A policy that has learned which pages are hot, before any of them has moved.

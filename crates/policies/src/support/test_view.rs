@@ -99,6 +99,11 @@ impl View for TestView {
         Nanos(100 + 150 * tier.index() as u64)
     }
 
+    /// The fast tier's is three times that of each other.
+    fn bandwidth(&self, tier: TierId) -> u64 {
+        if tier == TierId::FAST { 3 << 30 } else { 1 << 30 }
+    }
+
     fn capacity(&self, tier: TierId) -> Pages {
         self.capacity[tier.index()]
     }

@@ -220,6 +220,10 @@ impl View for SimHost<'_> {
         own + if compressed { self.processor.decompression() } else { Nanos(0) }
     }
 
+    fn bandwidth(&self, tier: TierId) -> u64 {
+        self.profile.tiers[tier.index()].read_bandwidth
+    }
+
     fn capacity(&self, tier: TierId) -> Pages {
         self.processor.locator.capacity(tier)
     }
