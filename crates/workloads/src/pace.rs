@@ -343,6 +343,7 @@ static PACES: &[Pace] = &[
     Pace { workload: "bwaves", factor: &[factor("1", NO_SOURCE)], sources: &[] },
     Pace { workload: "roms", factor: &[factor("1", NO_SOURCE)], sources: &[] },
     Pace { workload: "gpt2", factor: &[factor("1", NO_SOURCE)], sources: &[] },
+    Pace { workload: "dlrm", factor: &[factor("1", NO_SOURCE)], sources: &[] },
     Pace { workload: "deepsjeng", factor: &[], sources: &[] },
     Pace {
         workload: "xz",

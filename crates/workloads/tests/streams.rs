@@ -37,6 +37,7 @@ const STREAMS: &[(&str, u64, u64)] = &[
     ("bwaves", 0x0990_1618_fb92_b403, 0xdf3f_2949_fbaf_397b),
     ("roms", 0xbf36_42ef_1737_3d45, 0x7c4a_8d56_a3c7_50e9),
     ("gpt2", 0xbcaf_c8a7_f53b_8f9b, 0x2287_edc6_4d2f_7350),
+    ("dlrm", 0x2dbe_2123_6fc0_f0bc, 0x61bf_abec_dffb_4143),
     ("deepsjeng", 0x037d_a706_d9e2_339a, 0x05dd_c894_c35f_2f9a),
     ("xz", 0x4b21_4a75_dce2_b059, 0xb682_5f91_5c71_9b77),
 ];

@@ -30,7 +30,7 @@ const POLICIES: [&str; 23] = [
     "oracle",
     "belady",
 ];
-const WORKLOADS: [&str; 30] = [
+const WORKLOADS: [&str; 31] = [
     "masim",
     "gups",
     "cachelib-cdn",
@@ -59,6 +59,7 @@ const WORKLOADS: [&str; 30] = [
     "bwaves",
     "roms",
     "gpt2",
+    "dlrm",
     "deepsjeng",
     "xz",
 ];

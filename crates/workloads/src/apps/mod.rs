@@ -5,6 +5,7 @@ mod btree;
 mod bwaves;
 mod cachelib;
 mod deepsjeng;
+mod dlrm;
 mod flexkvs;
 mod gpt2;
 mod graph;
@@ -56,6 +57,7 @@ pub static ALL: &[&Workload] = &[
     &bwaves::WORKLOAD,
     &roms::WORKLOAD,
     &gpt2::WORKLOAD,
+    &dlrm::WORKLOAD,
     &deepsjeng::WORKLOAD,
     &xz::WORKLOAD,
 ];
