@@ -7,7 +7,7 @@
 use isotherm_core::parameters::Preset;
 use isotherm_core::{Bytes, parameters};
 
-use crate::{Memory, ObjectSize, Permutation, Program, Random, Token, Workload, mix, test};
+use crate::{Memory, ObjectSize, Permutation, Program, Random, Token, Workload, mix, paper, test};
 
 /// Rows of each table of MLPerf's model, without a limit on the largest.
 const ROWS: [u64; 26] = [
@@ -26,9 +26,9 @@ parameters! {
     struct Settings {
         /// Size of all tables.
         footprint: Bytes = size(1 << 20, 1 << 42, "64M")
-            .source("ours; MLPerf's is 105 GB"),
+            .source("ours; MLPerf's has 105 GB: preset paper"),
         /// Samples, over all threads.
-        samples: u64 = count(1, 1 << 40, "150k").unit("samples")
+        operations: u64 = count(1, 1 << 40, "150k").unit("samples")
             .source("ours: about 260 million loads of lines"),
         /// Exponent of the power law by which rows are looked up.
         alpha: f64 = number(0.0, 3.0, "1.1")
@@ -62,7 +62,8 @@ pub(crate) static WORKLOAD: Workload = Workload {
     accesses: 257_858_664,
     specs: Settings::SPECS,
     presets: &[
-        test(&[("footprint", "4M"), ("samples", "200")]),
+        test(&[("footprint", "4M"), ("operations", "200")]),
+        paper("MLPerf: DLRM-DCNv2", "All rows of MLPerf's tables.", &[("footprint", "104542509056")]),
         Preset {
             name: "long",
             source: "HugeCTR's data generator: alpha 0.9",
@@ -133,7 +134,7 @@ impl Program for Dlrm {
             memory.store_range(start, table.rows * ROW, Token::NONE);
         }
         let mut random = Random::new(self.seed);
-        for sample in 0..self.settings.samples {
+        for sample in 0..self.settings.operations {
             memory.thread((sample % self.settings.threads) as u16);
             for (table, &start) in self.tables.iter().zip(&starts) {
                 for _ in 0..table.lookups {
