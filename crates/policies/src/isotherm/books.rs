@@ -2,7 +2,7 @@
 //! are not where they were first. All in time of the program: of `n` running threads, one that loses a
 //! nanosecond delays the program by an `n`-th of it.
 
-use isotherm_core::{Nanos, Sample, SampleBatch, Spent, TierId};
+use isotherm_core::{Nanos, Sample, SampleBatch, Spent, TierCounters, TierId};
 
 /// Share of the program's time that may be lost without proof of a saving.
 const TRUST: f64 = 0.005;
@@ -145,25 +145,24 @@ impl Books {
         self.stalls.resize(counters.tiers.len(), Mean::default());
         self.now.resize(counters.tiers.len(), 0.0);
         self.served.resize(counters.tiers.len(), Mean::default());
-        let (mut stall, mut slow, mut all, mut own) = (0.0, 0.0, 0.0, Vec::new());
-        let known = self.counters.iter_mut().zip(&mut self.stalls).zip(&mut self.now);
-        for (index, (tier, ((before, mean), now))) in counters.tiers.iter().zip(known).enumerate() {
-            let misses = (tier.load_misses + tier.store_misses - before.0) as f64;
+        let missed = |tier: &TierCounters| tier.load_misses + tier.store_misses;
+        let since = |(tier, before): (&TierCounters, &(u64, u64))| (missed(tier) - before.0) as f64;
+        let mut all: f64 = counters.tiers.iter().zip(&self.counters).map(since).sum();
+        let (mut stall, mut slow) = (0.0, 0.0);
+        let known = self.counters.iter_mut().zip(&mut self.stalls).zip(&mut self.now).zip(&mut self.served);
+        for (index, (tier, (((before, mean), now), served))) in counters.tiers.iter().zip(known).enumerate() {
+            let misses = since((tier, before));
             let stalled = (tier.stall.0 - before.1) as f64;
             mean.add(stalled, misses);
             *now = if misses >= LEAST_MISSES { stalled / misses } else { mean.get().unwrap_or(0.0) };
-            own.push(misses);
-            all += misses;
+            served.add(misses, all);
             if index > 0 {
                 stall += stalled;
                 slow += misses;
             }
-            *before = (tier.load_misses + tier.store_misses, tier.stall.0);
+            *before = (missed(tier), tier.stall.0);
         }
         self.stall.add(stall, slow);
-        for (served, own) in self.served.iter_mut().zip(own) {
-            served.add(own, all);
-        }
         if all >= LEAST_ACCESSES {
             self.watch(slow / all);
         }

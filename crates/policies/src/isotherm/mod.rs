@@ -69,7 +69,7 @@ struct Pair {
 
 /// The pages that may be swapped.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Pages {
+enum Which {
     All,
     /// Those that are not where they were first. With two tiers they go back there.
     Displaced,
@@ -154,7 +154,7 @@ impl Isotherm {
                 let kept = spare(view, pair.upper) + *filled;
                 let free = view.free(pair.upper).0.saturating_sub(kept);
                 let (mut all, mut displaced) = (Swaps::new(), Swaps::new());
-                self.each_page(view, pair, &planned, Pages::All, |page, bin, fast| {
+                self.each_page(view, pair, &planned, Which::All, |page, bin, fast| {
                     all.add(bin, fast);
                     if self.rates.displaced(page) {
                         displaced.add(bin, fast);
@@ -162,9 +162,9 @@ impl Isotherm {
                 });
                 let paying = all.cut(free as u32, margin, u32::MAX).promoted;
                 let (which, cut) = if afforded >= 1.0 {
-                    (Pages::All, all.cut(free as u32, margin, afforded as u32))
+                    (Which::All, all.cut(free as u32, margin, afforded as u32))
                 } else {
-                    (Pages::Displaced, displaced.cut(0, margin / 2.0, self.displaced as u32))
+                    (Which::Displaced, displaced.cut(0, margin / 2.0, self.displaced as u32))
                 };
                 earned += cut.gain * value - f64::from(cut.promoted) * swap;
                 waiting += f64::from(paying);
@@ -172,7 +172,7 @@ impl Isotherm {
                     self.make_room(view, pair.lower, plan);
                     *filled += self.swap(cut, view, pair, &sorted(plan), which, plan);
                 }
-                if which == Pages::All {
+                if which == Which::All {
                     afforded -= f64::from(cut.promoted);
                     waiting -= f64::from(cut.promoted);
                 }
@@ -210,7 +210,7 @@ impl Isotherm {
         let most = room.min((afforded * MOVES_OF_SWAP / 2.0) as u64) as usize;
         let share = (served + best) / 2.0;
         let mut pages = Vec::new();
-        self.each_page(view, pair, &sorted(plan), Pages::All, |page, _, upper| {
+        self.each_page(view, pair, &sorted(plan), Which::All, |page, _, upper| {
             let place = page.0.wrapping_mul(GOLDEN);
             if upper && f64::from(place) < share * f64::from(u32::MAX) {
                 pages.push((place, page));
@@ -256,7 +256,7 @@ impl Isotherm {
         view: &dyn View,
         pair: Pair,
         planned: &[PageId],
-        which: Pages,
+        which: Which,
         mut each: impl FnMut(PageId, usize, bool),
     ) {
         let of_pair = |tier: &TierId| *tier == pair.upper || *tier == pair.lower;
@@ -271,7 +271,7 @@ impl Isotherm {
             let mut known = [None; 2];
             for (&page, tier) in pages[..count].iter().zip(tiers) {
                 if let Some(tier) = tier.filter(of_pair) {
-                    if which == Pages::Displaced && !self.rates.displaced(page) {
+                    if which == Which::Displaced && !self.rates.displaced(page) {
                         continue;
                     }
                     if !planned.is_empty() && planned.binary_search(&page).is_ok() {
@@ -299,7 +299,7 @@ impl Isotherm {
         }
         let mut pages = Vec::new();
         let pair = Pair { upper: tier, lower: last };
-        self.each_page(view, pair, &sorted(plan), Pages::All, |page, bin, upper| {
+        self.each_page(view, pair, &sorted(plan), Which::All, |page, bin, upper| {
             if upper {
                 pages.push((bin, page));
             }
@@ -319,7 +319,7 @@ impl Isotherm {
         view: &dyn View,
         pair: Pair,
         planned: &[PageId],
-        which: Pages,
+        which: Which,
         plan: &mut Plan,
     ) -> u64 {
         let (mut up, mut down) = (Vec::new(), Vec::new());
@@ -550,10 +550,9 @@ mod tests {
         assert!(displaced.count() >= 45);
     }
 
-    /// Where one more access makes those behind it wait longer than it would wait in slow memory itself,
-    /// pages are spread as weighted interleaving would spread them: one of four here.
-    #[test]
-    fn an_overloaded_fast_tier_is_relieved_until_all_bandwidth_is_used() {
+    /// Runs a program whose fast tier, which has all pages at first, is overloaded: one more access there
+    /// makes those behind it wait longer than it would wait in slow memory itself.
+    fn overloaded(stall: u64) -> TestView {
         let mut view = TestView::new(&[Pages(u64::from(PAGES)); 2], PAGES as usize);
         let mut policy = Isotherm::new(&parameters(&[], &[]), &setup(PAGES as usize, u64::from(PAGES)));
         let (mut fast, mut slow) = (0, 0);
@@ -567,17 +566,29 @@ mod tests {
             (fast, slow) = (fast + 200_000 - part, slow + part);
             let count = |misses| TierCounters {
                 load_misses: misses,
-                stall: Nanos(misses * 60),
+                stall: Nanos(misses * stall),
                 ..TierCounters::default()
             };
             batch.counters.tiers = vec![count(fast), count(slow)];
             turn(&mut policy, &mut view, &batch, Nanos(10_000_000 * (round + 1)));
         }
+        view
+    }
+
+    /// Pages are spread as weighted interleaving would spread them: one of four here.
+    #[test]
+    fn an_overloaded_fast_tier_is_relieved_until_all_bandwidth_is_used() {
+        let view = overloaded(60);
         let is_slow = |page: u32| view.tier_of(PageId(page)) == Some(TierId(1));
         let spread = (0..PAGES).filter(|&page| is_slow(page)).count();
         assert!((230..=255).contains(&spread), "{spread} of {PAGES}");
         let evenly = (0..PAGES - 8).all(|first| (first..first + 8).any(is_slow));
         assert!(evenly, "neighbours are spread");
+    }
+
+    #[test]
+    fn an_overloaded_tier_that_nothing_waits_for_keeps_its_pages() {
+        assert_eq!(overloaded(0).free(TierId(1)).0, u64::from(PAGES));
     }
 
     /// A policy that has learned which pages are hot, before any of them has moved.
