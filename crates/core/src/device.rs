@@ -13,6 +13,9 @@ pub struct DeviceReading {
     pub tier: TierId,
     /// Pages found hot since the reading before, oldest first; a page may come twice.
     pub hot: Vec<PageId>,
+    /// Whether a page comes each time that it was accessed so often, as from a hotness monitoring unit.
+    /// NeoProf's come once until the device is cleared.
+    pub again: bool,
     /// Its counts, if they were requested.
     pub report: Option<DeviceReport>,
 }

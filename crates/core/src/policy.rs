@@ -84,6 +84,11 @@ pub trait Policy: Send {
     /// Returns the signals that it needs; a host that lacks one refuses to start.
     fn signals(&self) -> Signals;
 
+    /// Returns signals that it uses too where the host has them.
+    fn uses(&self) -> Signals {
+        Signals::NONE
+    }
+
     /// Returns the sampling it starts with.
     fn sampling(&self) -> Sampling;
 

@@ -92,6 +92,8 @@ pub struct Race {
 pub struct DeviceAnswer {
     /// Processes and addresses of pages found hot, oldest first.
     pub hot: Vec<(Pid, u64)>,
+    /// See [`isotherm_core::DeviceReading::again`].
+    pub again: bool,
     pub report: Option<DeviceReport>,
 }
 

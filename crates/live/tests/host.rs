@@ -113,6 +113,7 @@ impl AccessSource for Source {
         let hot = std::mem::take(&mut self.0.lock().expect("lock").hot);
         answers.push(DeviceAnswer {
             hot: hot.into_iter().map(|address| (PROCESS, address)).collect(),
+            again: false,
             report: None,
         });
         Ok(())

@@ -250,6 +250,7 @@ fn describe(batch: &SampleBatch, bins: &mut Vec<Vec<Bin>>) -> Vec<Reading> {
             lanes: report.lanes,
             tier: reading.tier,
             reports: reading.report.is_some(),
+            again: reading.again,
         }
     });
     described.collect()

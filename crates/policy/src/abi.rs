@@ -22,7 +22,7 @@ use isotherm_core::{
 };
 
 /// The version of everything in this module. A change of any structure needs another one.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 
 /// The symbol of a library's version of this interface: a `u32`.
 pub const VERSION_SYMBOL: &str = "isotherm_policy_abi";
@@ -279,6 +279,8 @@ pub struct Reading {
     pub tier: TierId,
     /// Whether there is a report.
     pub reports: bool,
+    /// Whether a page comes each time that it was accessed so often, or once until a clear.
+    pub again: bool,
 }
 
 /// See [`isotherm_core::Bin`].
@@ -426,7 +428,7 @@ mod tests {
     /// Libraries were compiled with these sizes and places of last fields.
     #[test]
     fn the_layout_of_a_version_does_not_change() {
-        assert_eq!(VERSION, 3, "a new version: enter its layout below");
+        assert_eq!(VERSION, 4, "a new version: enter its layout below");
         let sizes = [
             size_of::<Setup>(),
             size_of::<Sample>(),

@@ -287,7 +287,7 @@ unsafe fn device(from: &abi::Reading) -> DeviceReading {
         refused: from.refused,
         dropped: from.dropped,
     };
-    DeviceReading { tier: from.tier, hot: hot.to_vec(), report: from.reports.then(report) }
+    DeviceReading { tier: from.tier, hot: hot.to_vec(), again: from.again, report: from.reports.then(report) }
 }
 
 fn request(sampling: Sampling) -> abi::Request {

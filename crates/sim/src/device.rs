@@ -121,6 +121,7 @@ impl Devices {
             readings.push(DeviceReading {
                 tier: TierId(index as u8 + 1),
                 hot: pages.iter().map(|&page| PageId(page as u32)).collect(),
+                again: false,
                 report: report.then(|| report_of(model)),
             });
         }
@@ -207,7 +208,10 @@ mod tests {
         devices.settle(1_000_000);
         let mut readings = Vec::new();
         assert_eq!(devices.read(&mut readings), Nanos(2000), "how many, and which");
-        assert_eq!(readings, [DeviceReading { tier: SLOW, hot: vec![PageId(7)], report: None }]);
+        assert_eq!(
+            readings,
+            [DeviceReading { tier: SLOW, hot: vec![PageId(7)], again: false, report: None }]
+        );
     }
 
     #[test]

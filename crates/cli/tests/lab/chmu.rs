@@ -1,10 +1,12 @@
 //! CXL's hotness monitoring unit in the guest: its driver and NeoMem's policy find the hot pages through its
-//! registers and its hot list, and the kernel moves them.
+//! registers and its hot list, and the kernel moves them. `isotherm` counts slow accesses by it.
+
+use std::path::Path;
 
 use serde_json::Value;
 
 use crate::neoprof::{BTREE, Counted, POLICY, check_ratios, closed_form_of_btree, measured, small, warnings};
-use crate::support::Lab;
+use crate::support::{BINARY, Lab};
 use crate::tiering::{PROGRAM, closed_form, moves, run};
 
 /// A unit has no histogram, so the threshold is fixed: a hot page has about 90 accesses between two clears, a
@@ -55,6 +57,29 @@ fn by_epochs_gups_does_although_an_epoch_has_more_hot_pages_than_the_list_holds(
     let outcome = run(&lab, &machine.file, &[&POLICY[..], &FIXED, &NO_CLEARS].concat(), &PROGRAM);
     check_ratios(&outcome, closed_form());
     assert!(check_unit(&outcome.run, "chmu-epochs") > 0, "8,192 hot pages, 1,023 entries");
+}
+
+/// Embedding bags: scattered rows by a power law, 32 MiB of them.
+const BAGS: [&str; 4] = ["+", "dlrm", "footprint=32M", "operations=60000"];
+
+#[test]
+fn isotherm_counts_slow_accesses_by_a_unit_and_brings_up_the_hot_rows() {
+    let Some(lab) = Lab::find_for("neoprof") else { return };
+    let native = Path::new(BINARY).with_file_name("examples").join("native");
+    let machine = Counted::new("chmu", &[]);
+    let options = ["--machine", &machine.file, "--policy", "isotherm", "--fast", "7M", "--json"];
+    let guest = lab.run(&options, &[&[native.to_str().expect("UTF-8")], &BAGS[..]].concat());
+    assert_eq!(guest.code, Some(0), "{}", guest.err);
+    let line = guest.err.lines().last().expect("our result");
+    let run = serde_json::from_str::<Value>(line).expect("JSON")["runs"][0].clone();
+    let told = check_unit(&run, "chmu");
+    assert_eq!(told, 0, "the list is never full");
+    let (measured, device) = measured(&run);
+    let part = |from, to| measured.history.hit_ratio(from, to).expect("a history");
+    let (first, last) = (part(0.1, 0.2), part(0.9, 1.0));
+    eprintln!("embedding bags: hit ratio {first:.3}, later {last:.3}; {} pages told", device.hot_pages);
+    assert!(device.hot_again > 1000, "it tells pages again: {}", device.hot_again);
+    assert!(first < 0.1 && last > 0.3, "{first:.3} {last:.3}");
 }
 
 #[test]

@@ -32,6 +32,11 @@ pub trait Profiler: Send {
     /// Returns whether it keeps a histogram and counts traffic.
     fn reports(&self) -> bool;
 
+    /// Returns whether it tells a page each time that it was accessed so often, or once until it is cleared.
+    fn tells_again(&self) -> bool {
+        true
+    }
+
     /// Sets its threshold, then clears it, as requested. Fails if it can no longer be used.
     fn command(&mut self, request: DeviceRequest) -> Result<(), DeviceError>;
 

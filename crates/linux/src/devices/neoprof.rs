@@ -90,6 +90,10 @@ impl<R: Registers + Send> Profiler for NeoProf<R> {
         true
     }
 
+    fn tells_again(&self) -> bool {
+        false
+    }
+
     fn command(&mut self, request: DeviceRequest) -> Result<(), DeviceError> {
         if let Some(threshold) = request.threshold {
             let threshold = threshold.min(self.sizes.counter_max()).into();

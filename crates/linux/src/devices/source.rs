@@ -46,6 +46,17 @@ impl DeviceSource {
         }
     }
 
+    /// Returns whether its devices count: they tell a page each time that it was accessed so often.
+    pub fn counts(&self) -> bool {
+        !self.devices.is_empty() && self.devices.iter().all(|device| device.profiler.tells_again())
+    }
+
+    /// Is read from the start, so that a policy that can do without it learns that it is there.
+    #[must_use]
+    pub fn beside_others(self) -> Self {
+        Self { on: true, ..self }
+    }
+
     /// Calls every device, and drops those that can no longer be used.
     fn each(&mut self, mut call: impl FnMut(&mut Attached) -> Result<(), DeviceError>) {
         let (broken, lost) = (&mut self.broken, &mut self.lost);
@@ -119,7 +130,7 @@ impl AccessSource for DeviceSource {
         // Devices that share a page's lines both report it.
         let mut seen = std::collections::HashSet::with_capacity(frames.len());
         frames.retain(|&frame| seen.insert(frame));
-        let mut answer = DeviceAnswer::default();
+        let mut answer = DeviceAnswer { again: self.counts(), ..DeviceAnswer::default() };
         let found = self.owners.find(&frames, clock::monotonic(), &mut answer.hot);
         self.statistics.delivered += answer.hot.len() as u64;
         self.statistics.foreign += found.as_ref().copied().unwrap_or(0);
@@ -127,7 +138,8 @@ impl AccessSource for DeviceSource {
         let mut reports = reports.into_iter();
         answer.report = reports.next();
         answers.push(answer);
-        answers.extend(reports.map(|report| DeviceAnswer { hot: Vec::new(), report: Some(report) }));
+        answers
+            .extend(reports.map(|report| DeviceAnswer { report: Some(report), ..DeviceAnswer::default() }));
         (self.pages, self.frames) = (pages, frames);
         found?;
         self.warning()

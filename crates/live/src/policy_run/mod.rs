@@ -98,6 +98,14 @@ impl PolicyRun {
         Ok(self.probe()?.signals())
     }
 
+    /// Returns the signals that the policy uses too where the host has them.
+    ///
+    /// # Errors
+    /// As [`Self::needs`].
+    pub fn uses(&self) -> Result<Signals, RunError> {
+        Ok(self.probe()?.uses())
+    }
+
     /// Returns the place that the policy has for new pages.
     ///
     /// # Errors

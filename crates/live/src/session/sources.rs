@@ -5,6 +5,7 @@ use std::path::Path;
 use isotherm_core::{Signal, Signals};
 use isotherm_linux::LinuxError;
 use isotherm_linux::accessed_bits::Pace;
+use isotherm_linux::devices;
 use isotherm_linux::hint_faults::HintFaultOptions;
 use isotherm_linux::source::AccessSource;
 use isotherm_linux::virtual_pmu::{self, VirtualPmuSource};
@@ -70,6 +71,16 @@ impl Sources {
         for source in chosen {
             environment.append(source.environment);
             opened.push(source.source);
+        }
+        // A unit that counts accesses helps samples; its absence is nothing to tell.
+        let device = config.source.is_none() && config.policy.uses()?.has(Signal::DeviceHotPages);
+        if device
+            && !matches!(target, Target::Inside { .. })
+            && let Ok(unit) = devices::find::open(Path::new("/"), &slow_nodes, &mut Vec::new())
+            && unit.counts()
+        {
+            notes.push("accesses to slower memory are counted by a hotness monitoring unit".to_owned());
+            opened.push(Box::new(unit.beside_others()));
         }
         if is_device_alone(&opened) && virtual_pmu::is_present(Path::new("/")) {
             // Brings the modelled machine's clock and its counters.

@@ -203,6 +203,15 @@ impl Books {
             self.saved += saved;
             self.saved_squares += saved * saved;
         }
+        self.counts(worth)
+    }
+
+    /// Returns how often accesses to `tier` count that stand for so many samples.
+    pub(crate) fn note_accesses(&mut self, tier: TierId, samples: f64) -> u16 {
+        self.counts(self.worth(tier) * self.part * samples)
+    }
+
+    fn counts(&mut self, worth: f64) -> u16 {
         if self.unit == 0.0 {
             return 0;
         }

@@ -7,7 +7,8 @@
 //! ```text
 //! each batch:  books: costs, prices of a sample and a move, gain of a fast access, savings by samples of
 //!              displaced pages
-//!              each sample: both memories predict it, then count it
+//!              each sample: both memories predict it, then count it; so each page that a unit tells of the
+//!              tier behind it, in place of that tier's samples
 //! each epoch:  (it waits while new pages would take the room that is made for others)
 //!              counts age; the memory that predicted better leads; variance is analysed by region
 //!              of each pair of tiers, the pair that differs most in latency first:
@@ -75,6 +76,34 @@ enum Which {
     Displaced,
 }
 
+/// Hotness monitoring units, if the host has any: they count accesses to slower tiers in place of samples.
+#[derive(Debug, Default)]
+struct Units {
+    /// The tiers behind them, a bit each.
+    tiers: u32,
+    /// Accesses after which a page comes; 0 at first.
+    accesses: u32,
+}
+
+impl Units {
+    /// Returns whether a unit counts the accesses to a tier.
+    fn count(&self, tier: TierId) -> bool {
+        self.tiers >> tier.0 & 1 == 1
+    }
+
+    /// Returns the request for a period of the sampling: a page comes after about as many accesses as a
+    /// sample stands for. They change by powers of two, because a unit with a new threshold begins anew.
+    fn request(&mut self, period: u64) -> Option<DeviceRequest> {
+        let accesses = 1 << period.clamp(1, 1 << 30).ilog2();
+        if self.tiers == 0 || accesses == self.accesses {
+            return None;
+        }
+        self.accesses = accesses;
+        // One more exceeds the threshold.
+        Some(DeviceRequest { threshold: Some(accesses - 1), ..DeviceRequest::default() })
+    }
+}
+
 #[derive(Debug)]
 pub(crate) struct Isotherm {
     books: Books,
@@ -82,6 +111,7 @@ pub(crate) struct Isotherm {
     /// Share of the program's time that sampling may take.
     overhead: f64,
     period: u64,
+    units: Units,
     /// The tier that each page of the plan leaves.
     origins: Vec<TierId>,
     /// Samples since the last epoch, and since it woke.
@@ -107,6 +137,7 @@ impl Isotherm {
             rates: Rates::new(setup.pages),
             overhead: FIRST,
             period: FIRST_PERIOD,
+            units: Units::default(),
             origins: Vec::new(),
             fresh: 0,
             evidence: 0,
@@ -395,6 +426,10 @@ impl Policy for Isotherm {
         Signals::NONE.with(Signal::LoadSamples)
     }
 
+    fn uses(&self) -> Signals {
+        Signals::NONE.with(Signal::DeviceHotPages)
+    }
+
     fn sampling(&self) -> Sampling {
         let rate = SamplingRate::Period(FIRST_PERIOD);
         request(rate, self.batch(), LOOK.1, FIRST)
@@ -410,7 +445,22 @@ impl Policy for Isotherm {
         self.books.begin(batch, tiers.map(|tier| view.latency(TierId(tier))));
         for sample in &batch.samples {
             let counts = self.books.note(sample, self.rates.home(sample.page, sample.tier));
-            self.rates.count(sample.page, counts);
+            if !self.units.count(sample.tier) {
+                self.rates.count(sample.page, counts);
+            }
+        }
+        // A device that tells a page once does not count it.
+        for reading in batch.devices.iter().filter(|reading| reading.again) {
+            self.units.tiers |= 1 << reading.tier.0;
+            let samples = f64::from(self.units.accesses) / self.period as f64;
+            for &page in &reading.hot {
+                if view.tier_of(page) == Some(reading.tier) {
+                    let counts = self.books.note_accesses(reading.tier, samples);
+                    self.rates.count(page, counts);
+                }
+            }
+            self.work.touches += 2 * reading.hot.len() as u64;
+            self.work.operations += 40 * reading.hot.len() as u64;
         }
         let samples = batch.samples.len();
         let (passed, unit) = self.books.end();
@@ -439,6 +489,7 @@ impl Policy for Isotherm {
             (self.overhead, self.evidence) = (MOST, 0);
         }
         plan.sampling = Some(self.resample(now));
+        plan.device = self.units.request(self.period);
         plan.work = self.work.take();
     }
 
@@ -682,6 +733,40 @@ mod tests {
             moves[usize::from(!grows)] += plan.moves.len();
         }
         moves
+    }
+
+    /// Runs a program whose samples are spread evenly, and of which a device tells the last 50 pages. Returns
+    /// how many of these come up, and all requests to the device.
+    fn told(again: bool) -> (usize, Vec<DeviceRequest>) {
+        let mut view = TestView::new(&[Pages(FAST), Pages(u64::from(PAGES))], PAGES as usize);
+        let mut policy = Isotherm::new(&parameters(&[], &[]), &setup(PAGES as usize, FAST));
+        let mut requests = Vec::new();
+        for round in 0..60 {
+            let pages: Vec<u32> = (0..300).map(|index| (round as u32 * 300 + index) * 7 % PAGES).collect();
+            let mut batch = batch(&view, round, &pages, policy.period);
+            let is_slow = |page: &PageId| view.tier_of(*page) != Some(TierId::FAST);
+            let hot = (0..250).map(|index| PageId(PAGES - 1 - index % 50)).filter(is_slow).collect();
+            batch.devices.push(DeviceReading { tier: TierId(1), hot, again, report: None });
+            let now = Nanos(10_000_000 * (round + 1));
+            requests.extend(turn(&mut policy, &mut view, &batch, now).0.device);
+        }
+        let hot = (PAGES - 50..PAGES).filter(|&page| view.tier_of(PageId(page)) == Some(TierId::FAST));
+        (hot.count(), requests)
+    }
+
+    #[test]
+    fn a_unit_counts_slow_accesses_in_place_of_samples() {
+        let (promoted, requests) = told(true);
+        assert!(promoted >= 45, "{promoted}");
+        let accesses = requests.iter().map(|request| request.threshold.expect("a threshold") + 1);
+        assert!(accesses.clone().all(u32::is_power_of_two), "{requests:?}");
+        assert!((1..12).contains(&accesses.count()), "each makes the unit begin again: {requests:?}");
+    }
+
+    #[test]
+    fn a_device_that_tells_a_page_once_does_not_count_it() {
+        let (promoted, requests) = told(false);
+        assert!(promoted < 25 && requests.is_empty(), "{promoted} {requests:?}");
     }
 
     #[test]

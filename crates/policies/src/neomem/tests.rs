@@ -18,7 +18,7 @@ fn view() -> TestView {
 }
 
 fn reading(pages: &[u32], report: Option<DeviceReport>) -> DeviceReading {
-    DeviceReading { tier: TierId(1), hot: pages.iter().copied().map(PageId).collect(), report }
+    DeviceReading { tier: TierId(1), hot: pages.iter().copied().map(PageId).collect(), again: false, report }
 }
 
 /// One turn at `ms`, with what each device tells; the pages promoted, and what the devices are told.

@@ -6,8 +6,10 @@ use isotherm_chmu::{Block, Model, Sizes};
 use isotherm_neoprof::Request;
 use proptest::prelude::*;
 
+use super::merged::{Plain, interleaved};
 use super::*;
 use crate::devices::chmu::Chmu;
+use crate::source::AccessSource;
 
 /// 200 pages.
 const MEMORY: u64 = 200 << 12;
@@ -68,6 +70,24 @@ fn a_cleared_unit_has_forgotten_what_it_counted_and_told() {
     driver.command(DeviceRequest { clear: true, ..DeviceRequest::default() }).expect("it answers");
     unit.pass(&[2, 3, 3]);
     assert_eq!(found(&mut driver), [3]);
+}
+
+#[test]
+fn beside_other_sources_a_unit_is_read_from_the_start_and_tells_a_page_again() {
+    let (unit, driver) = driven(8, true, 1);
+    let attached = Attached { profiler: Box::new(driver), regions: interleaved(0) };
+    let mut source = DeviceSource::new(vec![attached], Box::new(Plain)).beside_others();
+    let mut told = || {
+        let mut answers = Vec::new();
+        source.read_devices(&mut answers).expect("it answers");
+        assert!(answers[0].again);
+        answers[0].hot.len()
+    };
+    assert_eq!(told(), 0);
+    unit.pass(&[3, 3]);
+    assert_eq!(told(), 2, "a page of the unit holds lines of two frames");
+    unit.pass(&[3, 3]);
+    assert_eq!(told(), 2);
 }
 
 /// Between two readings: the pages that are accessed.

@@ -11,7 +11,7 @@ const PID: Pid = Pid(7);
 
 /// The owner of frame f has page f - 100 of its one process, for 100 to 199.
 #[derive(Default)]
-struct Plain;
+pub(super) struct Plain;
 
 impl Owners for Plain {
     fn follow(&mut self, _: Pid) {}
@@ -23,7 +23,7 @@ impl Owners for Plain {
     }
 }
 
-fn interleaved(position: u64) -> Vec<Region> {
+pub(super) fn interleaved(position: u64) -> Vec<Region> {
     let (base, size) = (100 * PAGE, 64 * PAGE);
     vec![Region { base, size, device_base: 0, ways: 2, granularity: 256, position }]
 }
@@ -39,6 +39,7 @@ fn pages_interleaved_over_two_devices_are_merged_and_a_lost_device_leaves_the_ot
     };
     let mut source = DeviceSource::new(vec![attach(one, 0), attach(two, 1)], Box::new(Plain));
     assert!(source.offers().has(Signal::DeviceReports));
+    assert!(!source.counts(), "NeoProf tells a page once");
     source.command(DeviceRequest { threshold: Some(1), clear: true, report: true }).expect("they answer");
     for device in &handles {
         (0..2).for_each(|_| device.lock().expect("one thread").model.access(3, false));
@@ -48,7 +49,7 @@ fn pages_interleaved_over_two_devices_are_merged_and_a_lost_device_leaves_the_ot
     source.read_devices(&mut answers).expect("they answer");
     let hot: Vec<u64> = answers[0].hot.iter().map(|(_, address)| address / PAGE).collect();
     assert_eq!(hot, [6, 7, 10, 11], "page 3 of either holds lines of frames 106 and 107");
-    assert!(answers.len() == 2 && answers.iter().all(|answer| answer.report.is_some()));
+    assert!(!answers[0].again && answers.len() == 2 && answers.iter().all(|answer| answer.report.is_some()));
     *fault.lock().expect("one thread") = Fault::Vanished;
     (0..2).for_each(|_| handles[1].lock().expect("one thread").model.access(8, false));
     answers.clear();

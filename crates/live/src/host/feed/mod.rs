@@ -286,7 +286,7 @@ impl Feed {
             let number = |&(process, address): &(Pid, u64)| memory.numbers.at(process, address);
             let hot: Vec<PageId> = answer.hot.iter().filter_map(number).collect();
             // Every device sits in front of slower memory, and splits two tiers.
-            DeviceReading { tier: TierId::FAST.slower(), hot, report: answer.report }
+            DeviceReading { tier: TierId::FAST.slower(), hot, again: answer.again, report: answer.report }
         }));
     }
 
