@@ -147,11 +147,13 @@ mod tests {
     #[test]
     fn a_plugin_lies_beside_the_executable_or_is_asked_for() -> Result<(), Box<dyn std::error::Error>> {
         let folder = tempfile::tempdir()?;
-        let executable = folder.path().join("isotherm");
+        // The folder above is looked at, too.
+        let folder = folder.path().join("bin");
+        let executable = folder.join("isotherm");
         let error = find(&executable).map_err(|error| error.to_string());
         assert!(error.is_err_and(|text| text.contains("make build") && text.contains(NAME)));
-        std::fs::create_dir(folder.path().join("deps"))?;
-        std::fs::write(folder.path().join("deps").join(NAME), "")?;
+        std::fs::create_dir_all(folder.join("deps"))?;
+        std::fs::write(folder.join("deps").join(NAME), "")?;
         assert!(find(&executable)?.ends_with(format!("deps/{NAME}")));
         Ok(())
     }

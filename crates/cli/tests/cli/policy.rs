@@ -169,17 +169,17 @@ fn a_file_that_is_no_policy_of_this_version_is_refused_before_any_of_its_code_ru
                     "{code}unsigned isotherm_policy_abi = 999;\nvoid *isotherm_policy(void) {{ return 0; }}"
                 ),
             ),
-            "built for version 999 of the policies' interface; this isotherm has version 3",
+            "built for version 999 of the policies' interface; this isotherm has version 4",
         ),
         (
-            compiled(&folder, "half.so", &format!("{code}unsigned isotherm_policy_abi = 3;")),
+            compiled(&folder, "half.so", &format!("{code}unsigned isotherm_policy_abi = 4;")),
             "lacks the symbol isotherm_policy,",
         ),
         (
             compiled(
                 &folder,
                 "needs.so",
-                "unsigned isotherm_policy_abi = 3;\nint none_has_this(void);\nint isotherm_policy(void) { return none_has_this(); }",
+                "unsigned isotherm_policy_abi = 4;\nint none_has_this(void);\nint isotherm_policy(void) { return none_has_this(); }",
             ),
             "none_has_this",
         ),
@@ -187,7 +187,7 @@ fn a_file_that_is_no_policy_of_this_version_is_refused_before_any_of_its_code_ru
             compiled(
                 &folder,
                 "null.so",
-                "unsigned isotherm_policy_abi = 3;\nvoid *isotherm_policy(void) { return 0; }",
+                "unsigned isotherm_policy_abi = 4;\nvoid *isotherm_policy(void) { return 0; }",
             ),
             "returns no table",
         ),
