@@ -1,7 +1,7 @@
 # Every target installs what it needs. `make` alone lists the targets.
 .DEFAULT_GOAL := help
 PREFIX ?= /usr/local
-.PHONY: help setup demo demo-clean build install docs memory-curves dram-judge test torture lint fuzz fuzz-long bench bench-live bench-daemon live-trial sources adaptation score score-quick lab-setup lab-test lab-neoprof lab-programs alloc-programs hw-test hw-test-quick hw-library hw-synth pace streams edit edit-loop isotherm-policy isotherm-ablation jenga-figures package-build deb static image package-test wheel python-test bench-python clean
+.PHONY: help setup demo demo-clean build install docs memory-curves dram-judge test torture lint fuzz fuzz-long bench bench-live bench-daemon live-trial sources adaptation score score-quick lab-setup lab-test lab-neoprof lab-programs alloc-programs hw-test hw-test-quick hw-library hw-synth pace streams edit edit-loop growth isotherm-policy isotherm-ablation jenga-figures package-build deb static image package-test wheel python-test bench-python clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -115,6 +115,12 @@ pace: setup ## Measure the workloads' pace beside their sources, and which instr
 
 adaptation: build ## Measure how long policies need after a change of the hot set (HybridTier, Table 3; two minutes)
 	@python3 scripts/adaptation.py --binary target/release/isotherm
+
+growth: ## Measure how time and memory grow with misses and memory, into docs/generated/growth.md (GROWTH="--quick"; an hour)
+	@mkdir -p build
+	cargo build --release -p isotherm -p isotherm-recorder-plugin
+	cargo build --release -p isotherm-workloads --example synthetic
+	@scripts/growth.py --binary target/release/isotherm --synthetic target/release/examples/synthetic $(GROWTH)
 
 isotherm-policy: build ## Compare our own policy with the others on both halves of the inputs (an hour)
 	@python3 scripts/isotherm-policy.py dev
