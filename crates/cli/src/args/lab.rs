@@ -1,6 +1,7 @@
 //! The command line of `isotherm lab`.
 
 use std::ffi::OsString;
+use std::num::NonZero;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
@@ -143,6 +144,9 @@ pub(crate) struct LabCompareArgs {
     /// Kernel tierings, separated by commas
     #[arg(short, long, value_name = "LIST", value_delimiter = ',', default_value = "none,numab,damon")]
     pub(crate) kernel: Vec<String>,
+    /// Guests that run side by side [default: one a processor, as far as the memory goes]
+    #[arg(short, long, value_name = "N")]
+    pub(crate) jobs: Option<NonZero<usize>>,
     #[command(flatten)]
     pub(crate) guest: GuestArgs,
     /// The program and its arguments; its input is empty
@@ -165,4 +169,7 @@ pub(crate) struct LabShellArgs {
     /// The kernel's tiering: none, demotion, numab or damon; append -lru for the classical LRU
     #[arg(short, long, value_name = "NAME", default_value = "none")]
     pub(crate) kernel_tiering: String,
+    /// Boot without the plugin: faster, but nothing is counted and there is no virtual PMU
+    #[arg(long)]
+    pub(crate) uncounted: bool,
 }

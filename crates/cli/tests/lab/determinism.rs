@@ -103,3 +103,40 @@ fn its_clock_is_the_same_to_the_nanosecond_beside_other_work() {
     assert!(String::from_utf8_lossy(&alone.0).contains("now at "), "the clock is there");
     same(&alone, &beside_busy_threads(read));
 }
+
+/// Compares three tierings, so many guests side by side; returns the output and each run's result.
+fn compare(jobs: &str) -> (String, Vec<Value>) {
+    let options = ["--machine", "deterministic", "--kernel", "none,numab", "--policies", "lru"];
+    let shape = ["--start", "slow", "--fast", "8M", "--json", "--jobs", jobs];
+    let target = target();
+    let program = [&target, "planted", "--size", "16M", "--operations", "300000"];
+    let guests = Lab::verb("compare", &[&options[..], &shape].concat(), &program, &[]);
+    assert_eq!(guests.code, Some(0), "{}", guests.err);
+    let (said, result) = guests.err.trim_end().rsplit_once('\n').expect("progress before the result");
+    let mut result: Value = serde_json::from_str(result).expect("our result");
+    let runs = result["runs"].as_array_mut().expect("runs");
+    for run in runs.iter_mut() {
+        let fields = run.as_object_mut().expect("a run");
+        OF_THE_HOST.iter().for_each(|&field| drop(fields.remove(field).expect("a field of the host")));
+    }
+    (said.to_owned(), runs.clone())
+}
+
+#[test]
+fn guests_side_by_side_give_what_they_give_one_after_the_other() {
+    let Some(_) = Lab::find() else { return };
+    let ((said, alone), (beside_said, beside)) = (compare("1"), compare("3"));
+    assert_eq!(alone.len(), 3);
+    for (alone, beside) in alone.iter().zip(&beside) {
+        for (field, value) in alone.as_object().expect("a run") {
+            assert_eq!(value, &beside[field], "{}: {field}", alone["tiering"]);
+        }
+    }
+    // Side by side, any guest may be the first to begin.
+    let mut lines = vec!["isotherm: none (1 of 3)", "isotherm: numab (2 of 3)", "isotherm: lru (3 of 3)"];
+    let mut began: Vec<_> = beside_said.lines().collect();
+    assert_eq!(said.lines().collect::<Vec<_>>(), lines);
+    began.sort_unstable();
+    lines.sort_unstable();
+    assert_eq!(began, lines);
+}

@@ -1,8 +1,13 @@
-//! `isotherm lab compare`: runs a program under policies and kernel tierings, guest after guest.
+//! `isotherm lab compare`: runs a program under policies and kernel tierings, guests side by side.
 
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
+use std::num::NonZero;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
 
+use isotherm_core::Bytes;
 use isotherm_lab::LabError;
 use isotherm_lab::cache::Cache;
 use isotherm_lab::job::{Job, PolicyRun};
@@ -10,14 +15,19 @@ use isotherm_lab::kernel_tiering::KernelTiering;
 use isotherm_lab::machine::Machine;
 use isotherm_lab::result::LabResult;
 use isotherm_lab::run_directory::RunDirectory;
-use isotherm_lab::session::Output;
+use isotherm_lab::session::{Output, SessionOptions};
 
-use super::guest::{boot, failure, measure_share, report, session_options};
+use super::guest::{attempt, failure, measure_share, report, say_log, session_options};
 use super::plan::{check_settings, engine, job, load_machine};
+use crate::args::MemoryArgs;
 use crate::args::lab::LabCompareArgs;
 use crate::failure::Failure;
+use crate::memory::Memory;
 use crate::output::{self, say};
 use crate::policies;
+
+/// Bytes that a guest takes beside its memory: QEMU, translated code, the plugin's model.
+const BESIDE: u64 = 512 << 20;
 
 /// Runs the verb. Fails if a policy did not run, or the program's output or status differs between runs.
 pub(super) fn run(mut args: LabCompareArgs) -> Result<(), Failure> {
@@ -29,16 +39,74 @@ pub(super) fn run(mut args: LabCompareArgs) -> Result<(), Failure> {
     if measure_share(&mut args.guest, &machine, &args.command, (&cache, &options))? {
         jobs = planned(&args, &machine)?;
     }
-    let mut results = Vec::new();
-    for (name, job) in &jobs {
-        if !args.guest.quiet {
-            say(&format!("isotherm: {name} ({} of {})\n", results.len() + 1, jobs.len()));
-        }
-        let run = RunDirectory::create(&cache.runs()).map_err(|error| failure(&error))?;
-        results.push(boot(&machine, job, (name, &cache, &run), &options)?);
-    }
+    let width = args.jobs.map_or_else(|| side_by_side(&machine), NonZero::get);
+    let results = run_all(&machine, &jobs, (&cache, width, args.guest.quiet), &options)?;
     report(&args.guest, summary, &results, || isotherm_report::lab_table(&results))?;
     agree(&results)
+}
+
+/// Returns the number of guests that processors and memory are there for: each has one thread of QEMU.
+fn side_by_side(machine: &Machine) -> usize {
+    let guest = machine.nodes.iter().map(|node| node.size.0).sum::<u64>() + BESIDE;
+    let fit = Memory::new(&MemoryArgs { max_memory: None }, true).room(Bytes(0), guest);
+    let processors = thread::available_parallelism().map_or(1, NonZero::get);
+    processors.min(usize::try_from(fit).unwrap_or(usize::MAX)).max(1)
+}
+
+/// Runs the jobs, so many side by side; returns their results in the order of the jobs. The first that fails
+/// stops all others.
+fn run_all(
+    machine: &Machine,
+    jobs: &[(String, Job)],
+    (cache, width, quiet): (&Cache, usize, bool),
+    options: &SessionOptions,
+) -> Result<Vec<LabResult>, Failure> {
+    let (next, failed) = (AtomicUsize::new(0), Mutex::new(None));
+    let all: Vec<_> = jobs.iter().map(|_| Mutex::new(None)).collect();
+    // QEMU ends with the thread that started it, which waits for it.
+    thread::scope(|scope| {
+        for _ in 0..width.min(jobs.len()) {
+            scope.spawn(|| {
+                while let Some((number, (name, job))) = take(jobs, &next) {
+                    if options.stop.load(Ordering::Relaxed) {
+                        return;
+                    }
+                    if !quiet {
+                        say(&format!("isotherm: {name} ({} of {})\n", number + 1, jobs.len()));
+                    }
+                    let ended = RunDirectory::create(&cache.runs())
+                        .and_then(|run| attempt(machine, job, (name, cache, &run), options));
+                    match ended {
+                        Ok(ended) => *lock(&all[number]) = Some(ended),
+                        Err(error) => {
+                            lock(&failed).get_or_insert(error);
+                            options.stop.store(true, Ordering::Relaxed);
+                        }
+                    }
+                }
+            });
+        }
+    });
+    if let Some(error) = lock(&failed).take() {
+        return Err(failure(&error));
+    }
+    let mut results = Vec::new();
+    for ended in all {
+        let (result, log) = lock(&ended).take().ok_or_else(|| failure(&LabError::Interrupted))?;
+        say_log(log);
+        results.push(result);
+    }
+    Ok(results)
+}
+
+/// Takes the next job that nobody has taken.
+fn take<'a, T>(jobs: &'a [T], next: &AtomicUsize) -> Option<(usize, &'a T)> {
+    let number = next.fetch_add(1, Ordering::Relaxed);
+    jobs.get(number).map(|job| (number, job))
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn planned(args: &LabCompareArgs, machine: &Machine) -> Result<Vec<(String, Job)>, Failure> {

@@ -36,23 +36,39 @@ pub(super) fn session_options(time_limit: Option<Nanos>, output: Output) -> Resu
     Ok(SessionOptions { time_limit, output, stop })
 }
 
+/// Runs a guest; says what its kernel wrote about the program's end.
 pub(super) fn boot(
+    machine: &Machine,
+    job: &Job,
+    named: (&str, &Cache, &RunDirectory),
+    options: &SessionOptions,
+) -> Result<LabResult, Failure> {
+    let (result, log) = attempt(machine, job, named, options).map_err(|error| failure(&error))?;
+    say_log(log);
+    Ok(result)
+}
+
+pub(super) fn say_log(log: Option<String>) {
+    if let Some(line) = log {
+        say(&format!("guest: {line}\n"));
+    }
+}
+
+/// Runs a guest without a word; returns also what its kernel wrote about the program's end.
+pub(super) fn attempt(
     machine: &Machine,
     job: &Job,
     (name, cache, run): (&str, &Cache, &RunDirectory),
     options: &SessionOptions,
-) -> Result<LabResult, Failure> {
-    let ended = session::run(machine, job, cache, run, options).map_err(|error| failure(&error))?;
-    if let Some(line) = &ended.kernel_log {
-        say(&format!("guest: {line}\n"));
-    }
+) -> Result<(LabResult, Option<String>), LabError> {
+    let ended = session::run(machine, job, cache, run, options)?;
     let mut result = LabResult::gather(machine, job, name.into(), cache, run, &ended);
     result.manifest.binary = fingerprint::own();
     result.manifest.policy_libraries = policies::libraries([name]);
     if let Task::Program(words) = &job.task {
         result.manifest.input = words.first().and_then(|name| fingerprint::of_program(name));
     }
-    Ok(result)
+    Ok((result, ended.kernel_log))
 }
 
 /// Turns shares of memory into bytes: runs the program once without limit to see how much it uses.

@@ -61,12 +61,16 @@ pub(super) fn shell(args: &LabShellArgs) -> Result<(), Failure> {
     let machine = load_machine(&args.machine)?;
     let kernel: KernelTiering =
         args.kernel_tiering.parse().map_err(|error: LabError| Failure::usage(error))?;
+    if args.uncounted && machine.device.is_some() {
+        let expected = "expected a machine without a profiling device, which the plugin answers";
+        return Err(Failure::Usage(format!("--uncounted: machine {}: {expected}", machine.name)));
+    }
     let job = Job {
         task: if stdin().is_terminal() { Task::Shell } else { Task::Commands },
         tiering: PolicyRun::Kernel(kernel),
         start: Start::FirstTouch,
         room: Vec::new(),
-        counting: Some(counting()?),
+        counting: if args.uncounted { None } else { Some(counting()?) },
         environment: environment(),
         directory: std::env::current_dir().map_err(Failure::failed)?,
     };
