@@ -16,7 +16,8 @@ under `isotherm run --shadow`, with room for the hot memory on the fast tier.
 
 - **pace**: million operations a second in those `--seconds`. The source `none` is the program without
   `isotherm run`; what a source's pace lacks of that is its whole cost. It means something where nothing else
-  takes time: in the lab's guest of one processor whose clock is its instructions (`deterministic = true`).
+  takes time: in the lab's guest of one processor whose clock is its instructions (`deterministic = true`),
+  with a first node of 6 GiB.
 
 A source that cannot be used here gets the reason in place of figures. `--write` leaves the figures (the worst
 cost and the mean of what was found) where sessions look for them; only a run with the default size should.
