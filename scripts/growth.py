@@ -167,15 +167,17 @@ def main():
     if arguments.misses:
         misses = {name: misses[name] for name in arguments.misses.split(",")}
     (ROOT / "build").mkdir(exist_ok=True)
-    found = list(rows(arguments.binary.resolve(), arguments.synthetic.resolve(), misses, memory))
     quick = ROOT / "build" / "growth"
     page, drawn = ROOT / "docs" / "generated" / "growth.md", ROOT / "docs" / "pictures" / "growth.svg"
     if arguments.quick:
         page, drawn = quick / "generated" / "growth.md", quick / "pictures" / "growth.svg"
-    for path, text in [(page, table(found)), (drawn, picture(found))]:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-        print(path)
+    found = []
+    for row in rows(arguments.binary.resolve(), arguments.synthetic.resolve(), misses, memory):
+        found.append(row)
+        # What was measured stays if the rest is interrupted.
+        for path, text in [(page, table(found)), (drawn, picture(found))]:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ fn refused(arguments: &[&str]) -> (Option<i32>, String) {
 
 #[test]
 fn what_cannot_run_is_said_in_one_line_before_anything_boots() {
-    let cases: [(&[&str], i32, &str); 15] = [
+    let cases: [(&[&str], i32, &str); 14] = [
         (&["run", "--machine", "two-teir", "--", "true"], 2, "did you mean two-tier?"),
         (&["run", "--machine", "/no/such.toml", "--", "true"], 2, "/no/such.toml: No such file"),
         (&["run", "--policy", "freqteir", "--", "true"], 2, "did you mean freqtier?"),
@@ -28,7 +28,6 @@ fn what_cannot_run_is_said_in_one_line_before_anything_boots() {
         ),
         (&["compare", "--policy", "freqteir", "--", "true"], 2, "did you mean freqtier?"),
         (&["compare", "--policies", "freqteir", "--", "true"], 2, "did you mean freqtier?"),
-        (&["compare", "--jobs", "0", "--", "true"], 2, "--jobs"),
         (
             &["shell", "--uncounted", "--machine", "neoprof"],
             2,
