@@ -1,7 +1,7 @@
 # Every target installs what it needs. `make` alone lists the targets.
 .DEFAULT_GOAL := help
 PREFIX ?= /usr/local
-.PHONY: help setup demo demo-clean build install docs memory-curves dram-judge test torture lint fuzz fuzz-long bench bench-live bench-daemon live-trial sources adaptation score score-quick lab-setup lab-test lab-neoprof lab-programs alloc-programs hw-test hw-test-quick hw-library hw-synth pace streams edit edit-loop growth isotherm-policy isotherm-ablation jenga-figures package-build deb static image package-test wheel python-test bench-python clean
+.PHONY: help setup demo demo-clean build install docs memory-curves dram-judge test torture lint fuzz fuzz-long bench bench-live bench-daemon bench-lab live-trial sources adaptation score score-quick lab-setup lab-test lab-neoprof lab-programs alloc-programs hw-test hw-test-quick hw-library hw-synth pace streams edit edit-loop growth isotherm-policy isotherm-ablation jenga-figures package-build deb static image package-test wheel python-test bench-python clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -88,6 +88,11 @@ bench-daemon: setup ## Measure what the daemon costs beside 50 idle programs and
 	cargo build --release -p isotherm
 	cargo build --release -p isotherm --example live-target
 	@python3 scripts/bench-daemon.py $(DAEMON)
+
+bench-lab: setup lab-setup ## Measure the accesses a second that the lab counts, and guests side by side (BENCH="--against PLUGIN"; 15 minutes)
+	cargo build --release -p isotherm -p isotherm-lab-plugin
+	cargo build --release -p isotherm --example live-target
+	@python3 scripts/bench-lab.py $(BENCH)
 
 edit: ## Build a policy of the tree alone, as a library that runs beside what is built: make edit POLICY=lru (seconds)
 	ISOTHERM_EDIT=$(or $(POLICY),isotherm) cargo build -p isotherm-policies --example edited

@@ -33,7 +33,7 @@ extern "C" fn started(_: PluginId, index: c_uint) {
 
 extern "C" fn exiting(_: PluginId, _: *mut c_void) {
     if let Some(plugin) = plugin::get() {
-        plugin.lock().finish();
+        plugin.lock_at_exit().finish();
     }
 }
 
@@ -96,9 +96,13 @@ extern "C" fn returning(index: c_uint, _: *mut c_void) {
 }
 
 extern "C" fn accessed(index: c_uint, access: u32, address: u64, _: *mut c_void) {
-    // SAFETY: this is a callback of this vCPU; the only reference ends with `repeats`.
+    // SAFETY: this is a callback of this vCPU; the only reference ends before `other_line`.
     let vcpu = unsafe { vcpu::get(index) };
-    if !vcpu.repeats(access, address) {
+    if vcpu.repeats(access, address) {
+        return;
+    }
+    let Some(plugin) = plugin::get() else { return };
+    if !vcpu.changes_nothing(plugin, access, address) {
         other_line(index, access, address);
     }
 }

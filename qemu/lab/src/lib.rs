@@ -6,9 +6,9 @@
 //! `docs/reference/virtual-pmu.md` lists its arguments. It counts nothing until the guest asks.
 //!
 //! The parts, bottom up: `ranges` and `options`; `sampler`, `history`, `accounts` and `report` (counts);
-//! `device` (the profiling device); `model` (the effects of an access); `api`, `shared_memory` and `guest`
-//! (QEMU's and the guest's state); `plugin` and `vcpu` (the plugin's state); `callbacks` (the functions that
-//! QEMU calls).
+//! `device` (the profiling device); `model` (the effects of an access); `latest` (the filter before it) and
+//! `exclusive` (who uses it); `api`, `shared_memory` and `guest` (QEMU's and the guest's state); `plugin` and
+//! `vcpu` (the plugin's state); `callbacks` (the functions that QEMU calls).
 //!
 //! It does not see the kernel's own accesses, and so not the copying of migrated pages. The cache is looked
 //! up by process and virtual address: memory that processes share counts for each of them, and a migrated
@@ -20,8 +20,10 @@ mod accounts;
 mod api;
 mod callbacks;
 mod device;
+mod exclusive;
 mod guest;
 mod history;
+mod latest;
 mod model;
 mod options;
 mod plugin;
@@ -80,7 +82,8 @@ fn install(id: u64, info: &Info, options: &[String]) -> Result<(), String> {
     let profiler = profiling_device(&options)?;
     let mut model = Model::new(options, memory, vcpus).map_err(|error| error.to_string())?;
     model.profiler = profiler;
-    let plugin = Plugin::install(api, model, memory).ok_or("loaded twice; expected one -plugin option")?;
+    let plugin =
+        Plugin::install(api, model, memory, vcpus).ok_or("loaded twice; expected one -plugin option")?;
     callbacks::register(plugin, id);
     Ok(())
 }

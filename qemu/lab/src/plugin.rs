@@ -1,11 +1,13 @@
 //! The plugin's state: QEMU's functions, the model and the guest's last request.
 
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use isotherm_virtual_pmu::layout::word;
 
 use crate::api::{Api, Counter, Scoreboard};
+use crate::exclusive::{Exclusive, Guard};
+use crate::latest::Latest;
 use crate::model::Model;
 use crate::shared_memory::Memory;
 
@@ -13,7 +15,9 @@ static PLUGIN: OnceLock<Plugin> = OnceLock::new();
 
 pub(crate) struct Plugin {
     pub(crate) api: Api,
-    model: Mutex<Model>,
+    model: Exclusive<Model>,
+    /// The cache's most recent lines, which are looked up without the model.
+    pub(crate) latest: Latest,
     memory: Memory,
     /// Last doorbell answered.
     answered: AtomicU64,
@@ -35,14 +39,15 @@ pub(crate) fn get() -> Option<&'static Plugin> {
 }
 
 impl Plugin {
-    /// Installs the state. Returns `None` if a state is installed already.
-    pub(crate) fn install(api: Api, model: Model, memory: Memory) -> Option<&'static Self> {
+    /// Installs the state of a machine of so many vCPUs. Returns `None` if a state is installed already.
+    pub(crate) fn install(api: Api, model: Model, memory: Memory, vcpus: u16) -> Option<&'static Self> {
         // SAFETY: a counter for each vCPU.
         let scoreboard = unsafe { (api.new_scoreboard)(size_of::<u64>()) };
         let plugin = Self {
             api,
             has_registers: model.profiler.is_some(),
-            model: Mutex::new(model),
+            latest: Latest::new(model.geometry()),
+            model: Exclusive::new(model, vcpus == 1),
             memory,
             answered: AtomicU64::new(0),
             generation: AtomicU64::new(0),
@@ -52,8 +57,16 @@ impl Plugin {
         get()
     }
 
-    pub(crate) fn lock(&self) -> MutexGuard<'_, Model> {
-        self.model.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Lends the model to a callback of a vCPU.
+    #[inline(always)]
+    pub(crate) fn lock(&self) -> Guard<'_, Model> {
+        self.model.lock()
+    }
+
+    /// Lends the model to the thread that ends QEMU.
+    pub(crate) fn lock_at_exit(&self) -> Guard<'_, Model> {
+        self.model.take_back();
+        self.model.lock()
     }
 
     pub(crate) fn instructions(&self) -> Counter {
@@ -66,8 +79,13 @@ impl Plugin {
         self.doorbell() != self.answered.load(Ordering::Relaxed)
     }
 
+    /// Returns the doorbell that was answered last.
+    pub(crate) fn answered(&self) -> u64 {
+        self.answered.load(Ordering::Relaxed)
+    }
+
     #[inline(always)]
-    fn doorbell(&self) -> u64 {
+    pub(crate) fn doorbell(&self) -> u64 {
         self.memory.get(word::DOORBELL).map_or(0, |word| word.load(Ordering::Acquire))
     }
 

@@ -19,6 +19,8 @@ use crate::plugin::Plugin;
 /// Maximum number of vCPUs: a record numbers as many.
 pub(crate) const MAX: usize = 128;
 const NONE: u64 = u64::MAX;
+/// Tag of no process: its bit is above those of lines and processes.
+const NO_TAG: u64 = 1 << 63;
 /// Shift of the process in a line's number, above those of user memory: 47 bits less 6.
 const PROCESS_SHIFT: u32 = 47 - LINE_SHIFT;
 const PROCESS_BITS: u64 = (1 << 22) - 1;
@@ -39,6 +41,10 @@ struct Running {
 pub(crate) struct Vcpu {
     line: u64,
     accesses: u64,
+    /// Tag of the process that is followed, and the guest's doorbell when it was found: together they tell
+    /// that nothing has changed since.
+    tag: u64,
+    doorbell: u64,
     /// Whether `running` is up to date.
     resolved: bool,
     /// Process that runs, if it is followed.
@@ -56,6 +62,13 @@ pub(crate) struct Vcpu {
     pub(crate) guest: Option<Guest>,
     /// Virtual pages, by their lowest bits, without registers of the profiling device in this stretch.
     plain: [u64; PLAIN],
+}
+
+/// Returns whether an access surely lies in one line.
+#[inline(always)]
+fn is_within(access: u32, address: u64) -> bool {
+    let within = address & ((1 << LINE_SHIFT) - 1);
+    within <= SAFE || access::known(access).is_some_and(|kind| within + kind.reach < 1 << LINE_SHIFT)
 }
 
 struct Cell(UnsafeCell<Vcpu>);
@@ -80,6 +93,8 @@ impl Vcpu {
         Self {
             line: NONE,
             accesses: 0,
+            tag: NO_TAG,
+            doorbell: 0,
             resolved: false,
             running: None,
             generation: 0,
@@ -101,10 +116,21 @@ impl Vcpu {
     #[inline(always)]
     pub(crate) fn repeats(&mut self, access: u32, address: u64) -> bool {
         self.accesses += 1;
-        let within = address & ((1 << LINE_SHIFT) - 1);
-        self.line == address >> LINE_SHIFT
-            && (within <= SAFE
-                || access::known(access).is_some_and(|kind| within + kind.reach < 1 << LINE_SHIFT))
+        self.line == address >> LINE_SHIFT && is_within(access, address)
+    }
+
+    /// Returns whether an access that does not repeat the last still changes nothing but its count: it lies
+    /// in one line, that is the most recent of its set, and the guest asks for nothing.
+    #[inline(always)]
+    pub(crate) fn changes_nothing(&mut self, plugin: &Plugin, access: u32, address: u64) -> bool {
+        let line = address >> LINE_SHIFT;
+        let nothing = is_within(access, address)
+            && plugin.latest.is(line | self.tag)
+            && plugin.doorbell() == self.doorbell;
+        if nothing {
+            self.line = line;
+        }
+        nothing
     }
 
     /// Makes an access to another line than the last.
@@ -122,12 +148,24 @@ impl Vcpu {
             }
             return;
         };
-        let mut model = plugin.lock();
-        if first != before && !model.touch(first | running.tag) {
-            self.miss(plugin, &mut model, index, access, address, kind.store);
+        if first != before {
+            self.touch(plugin, index, access, (first | running.tag, address), kind.store);
         }
-        if first != last && last != before && !model.touch(last | running.tag) {
-            self.miss(plugin, &mut model, index, access, last << LINE_SHIFT, kind.store);
+        if first != last && last != before {
+            self.touch(plugin, index, access, (last | running.tag, last << LINE_SHIFT), kind.store);
+        }
+    }
+
+    /// Touches a line of the cache, and brings it in if it is missing.
+    #[inline(always)]
+    fn touch(&mut self, plugin: &Plugin, index: u32, access: u32, (line, address): (u64, u64), store: bool) {
+        if plugin.latest.is(line) {
+            return;
+        }
+        let mut model = plugin.lock();
+        plugin.latest.note(line);
+        if !model.touch(line) {
+            self.miss(plugin, &mut model, index, access, address, store);
         }
     }
 
@@ -188,7 +226,7 @@ impl Vcpu {
             }
         }
         (self.began, self.charged) = (executed, executed);
-        (self.resolved, self.line) = (false, NONE);
+        (self.resolved, self.line, self.tag) = (false, NONE, NO_TAG);
         if plugin.has_registers {
             self.plain = [NONE; PLAIN];
         }
@@ -207,8 +245,10 @@ impl Vcpu {
         plugin.obey(&mut model);
         (self.resolved, self.generation, self.epoch) = (true, plugin.generation(), model.phase.epoch);
         self.running = if model.control.counting { self.who_runs(plugin, &mut model) } else { None };
-        if self.running.is_none() {
-            model.stage_registers();
+        self.doorbell = plugin.answered();
+        match &self.running {
+            Some(running) => self.tag = running.tag,
+            None => model.stage_registers(),
         }
     }
 

@@ -1,6 +1,6 @@
 //! The effects of an access: cache, tier, cost, sample, count.
 
-use isotherm_core::cache::Cache;
+use isotherm_core::cache::{Cache, Geometry};
 use isotherm_core::{Counters, PageSize};
 use isotherm_machine::{CostModel, Footprint, Miss, transfer_time};
 use isotherm_qemu_api::access::Kind as Access;
@@ -119,6 +119,11 @@ impl Model {
             counters: Counters::default(),
             profiler: None,
         })
+    }
+
+    /// Returns the cache's shape.
+    pub(crate) fn geometry(&self) -> Geometry {
+        self.cache.geometry()
     }
 
     /// Updates the profiling device's registers, since code that is not followed may read them.
