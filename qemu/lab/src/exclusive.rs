@@ -1,9 +1,9 @@
 //! A value that one thread uses at a time, nearly for nothing where all but its end is one thread's.
 //!
-//! With one vCPU every callback but that of QEMU's end runs on its thread. It takes the value with plain loads
-//! and stores: an atomic operation would make the processor wait for all earlier loads, also the program's.
-//! The thread that ends QEMU takes the value back first: the kernel's `membarrier` makes its request and the
-//! vCPU's mark visible to each other.
+//! With one vCPU every callback but that of QEMU's end runs on its thread. It takes the value with plain
+//! loads and stores: an atomic operation would make the processor wait for all earlier loads, also the
+//! program's. The thread that ends QEMU takes the value back first: the kernel's `membarrier` makes its
+//! request and the vCPU's mark visible to each other.
 
 use std::cell::UnsafeCell;
 use std::ops::{Deref, DerefMut};
