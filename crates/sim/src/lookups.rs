@@ -62,8 +62,8 @@ impl Lookups {
         &self.first
     }
 
-    /// Returns those of a block of the second round, which begins with access `from`. Later rounds are taken to
-    /// have the same.
+    /// Returns those of a block of the second round, which begins with access `from`. Later rounds are taken
+    /// to have the same.
     pub(crate) fn later(
         &self,
         accesses: &[Access],
@@ -75,8 +75,8 @@ impl Lookups {
         later.get(block.start - from..block.end - from).unwrap_or(&self.first[block])
     }
 
-    /// Looks up the second round. TLBs and caches soon hold what they held at the same place of the first one,
-    /// so only the beginning is kept.
+    /// Looks up the second round. TLBs and caches soon hold what they held at the same place of the first
+    /// one, so only the beginning is kept.
     fn look_up_again(&self, accesses: &[Access], from: usize, stop: Option<&AtomicBool>) -> Vec<Ordered> {
         let (mut state, first) = (self.end.clone(), &self.first[from..]);
         let (mut later, mut chunk) = (Vec::new(), Vec::with_capacity(CHUNK));
