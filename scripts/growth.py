@@ -90,10 +90,9 @@ def table(rows):
     lines = [
         "# Growth",
         "",
-        "`make growth` writes this page: synthetic traces under LRU, whose hottest hundredth of the pages",
-        "takes nearly half of the misses. Memory is what the process had at most; of `record`, the recorded",
-        "program. A cell of more pages than misses",
-        "is left out.",
+        "`make growth` writes this page: synthetic traces under LRU, whose hottest hundredth of the pages takes",
+        "nearly half of the misses. Memory is what the process had at most; for `record`, what the recorded program",
+        "had in QEMU. There is no row of more pages than misses.",
         "",
         "![Time and memory by misses](../pictures/growth.svg)",
         "",
