@@ -5,11 +5,10 @@
 //! the next access to such a page walk. That the page leaves room in the TLBs, and that a shootdown drops
 //! cached directories, is left out: a few nanoseconds beside the microseconds of a move.
 
-use std::ops::Range;
 use std::sync::OnceLock;
 use std::sync::atomic::AtomicBool;
 
-use isotherm_machine::{BLOCK, Footprint, Lookup, Profile, ReorderWindows, Translator};
+use isotherm_machine::{Footprint, Lookup, Profile, ReorderWindows, Translator};
 
 use crate::stop::check;
 use crate::stream::{Access, Stream};
@@ -20,7 +19,7 @@ const AHEAD: usize = 16;
 const CHUNK: usize = 1 << 16;
 
 /// The part of an access that the order of accesses decides.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct Ordered {
     pub(crate) lookup: Lookup,
     /// See [`ReorderWindows::miss`].
@@ -33,7 +32,6 @@ pub(crate) struct Lookups {
     first: Vec<Ordered>,
     /// TLBs, caches and reorder windows at its end.
     end: State,
-    /// Those of later rounds as far as they differ, and of a block more.
     later: OnceLock<Vec<Ordered>>,
 }
 
@@ -50,11 +48,7 @@ impl Lookups {
             translator: Translator::new(profile, stream.threads, footprint),
             windows: ReorderWindows::new(profile, stream.threads),
         };
-        let mut first = Vec::with_capacity(stream.accesses.len());
-        for number in 0..stream.accesses.len().div_ceil(CHUNK) {
-            stop.inspect(|stop| check(stop));
-            first.extend(end.look_up(&stream.accesses, number));
-        }
+        let first = look_up(&mut end, &stream.accesses, stop);
         Self { first, end, later: OnceLock::new() }
     }
 
@@ -62,54 +56,27 @@ impl Lookups {
         &self.first
     }
 
-    /// Returns those of a block of the second round, which begins with access `from`. Later rounds are taken
-    /// to have the same.
-    pub(crate) fn later(
-        &self,
-        accesses: &[Access],
-        from: usize,
-        block: Range<usize>,
-        stop: Option<&AtomicBool>,
-    ) -> &[Ordered] {
-        let later = self.later.get_or_init(|| self.look_up_again(&accesses[from..], from, stop));
-        later.get(block.start - from..block.end - from).unwrap_or(&self.first[block])
-    }
-
-    /// Looks up the second round. TLBs and caches soon hold what they held at the same place of the first
-    /// one, so only the beginning is kept.
-    fn look_up_again(&self, accesses: &[Access], from: usize, stop: Option<&AtomicBool>) -> Vec<Ordered> {
-        let (mut state, first) = (self.end.clone(), &self.first[from..]);
-        let (mut later, mut chunk) = (Vec::new(), Vec::with_capacity(CHUNK));
-        for number in 0..accesses.len().div_ceil(CHUNK) {
-            stop.inspect(|stop| check(stop));
-            chunk.clear();
-            chunk.extend(state.look_up(accesses, number));
-            let start = number * CHUNK;
-            if chunk != first[start..start + chunk.len()] {
-                later.extend_from_slice(&first[later.len()..start]);
-                later.extend_from_slice(&chunk);
-            }
-        }
-        let end = (later.len() + BLOCK).min(first.len());
-        later.extend_from_slice(&first[later.len()..end]);
-        later
+    /// Returns those of the second round, from access `from` on; later rounds are taken to have the same.
+    pub(crate) fn later(&self, accesses: &[Access], stop: Option<&AtomicBool>) -> &[Ordered] {
+        self.later.get_or_init(|| look_up(&mut self.end.clone(), accesses, stop))
     }
 }
 
-impl State {
-    /// Looks up a chunk of the accesses.
-    fn look_up(&mut self, accesses: &[Access], chunk: usize) -> impl Iterator<Item = Ordered> {
-        let Self { translator, windows } = self;
-        let ahead = accesses.get(chunk * CHUNK + AHEAD..).unwrap_or(&[]);
-        let chunk = accesses.chunks(CHUNK).nth(chunk).unwrap_or(&[]);
-        chunk.iter().enumerate().map(|(offset, access)| {
+fn look_up(state: &mut State, accesses: &[Access], stop: Option<&AtomicBool>) -> Vec<Ordered> {
+    let State { translator, windows } = state;
+    let mut lookups = Vec::with_capacity(accesses.len());
+    for (number, chunk) in accesses.chunks(CHUNK).enumerate() {
+        stop.inspect(|stop| check(stop));
+        let ahead = accesses.get(number * CHUNK + AHEAD..).unwrap_or(&[]);
+        lookups.extend(chunk.iter().enumerate().map(|(offset, access)| {
             ahead.get(offset).inspect(|access| translator.prefetch(access.page));
             Ordered {
                 lookup: translator.look_up(access.thread, access.page, access.triggers()),
                 left: windows.miss(access.thread, access.instructions),
             }
-        })
+        }));
     }
+    lookups
 }
 
 /// Pages that were shot down since their last access: a bit each. Where several threads use a page, only the
@@ -182,30 +149,7 @@ mod tests {
         let lookups = Lookups::new(&stream, &profile, 1.0, None);
         let walks = |all: &[Ordered]| all.iter().filter(|ordered| ordered.lookup.walks()).count();
         assert_eq!(walks(lookups.first()), 64);
-        assert_eq!(walks(lookups.later(&stream.accesses, 0, 0..64, None)), 0);
-    }
-
-    #[test]
-    fn of_a_later_round_only_the_beginning_is_kept_that_differs() {
-        // Pages in turn, more than the TLBs hold. The caches of the first round are empty at its beginning.
-        let pages: Vec<u32> = (0..3 * CHUNK as u32).map(|index| index % 6_000 * 8).collect();
-        let mut stream = stream(&pages);
-        stream.pages.resize(48_000, (0, 0));
-        let profile = Profile::builtin("pact").expect("it comes with Isotherm");
-        let lookups = Lookups::new(&stream, &profile, 1.0, None);
-        for from in [0, 100] {
-            let lookups =
-                Lookups { later: OnceLock::new(), end: lookups.end.clone(), first: lookups.first.clone() };
-            let (mut again, rest) = (lookups.end.clone(), &stream.accesses[from..]);
-            let mut whole: Vec<Ordered> = Vec::new();
-            (0..3).for_each(|chunk| whole.extend(again.look_up(rest, chunk)));
-            for start in (0..rest.len()).step_by(BLOCK) {
-                let block = start..(start + BLOCK).min(rest.len());
-                let later = lookups.later(&stream.accesses, from, block.start + from..block.end + from, None);
-                assert_eq!(later, &whole[block], "{from} {start}");
-            }
-            assert_ne!(whole[..CHUNK], lookups.first[from..][..CHUNK], "{from}");
-            assert_eq!(lookups.later.get().map(Vec::len), Some(CHUNK + BLOCK), "{from}");
-        }
+        assert_eq!(walks(lookups.later(&stream.accesses, None)), 0);
+        assert_eq!(lookups.later(&stream.accesses[60..], None).len(), 64, "computed once");
     }
 }

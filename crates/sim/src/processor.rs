@@ -228,7 +228,7 @@ impl<'a, L: Locator> Processor<'a, L> {
             &shared.first()[self.next..end]
         } else {
             let from = self.again.unwrap_or(0);
-            shared.later(&stream.accesses, from, self.next..end, self.stop)
+            &shared.later(&stream.accesses[from..], self.stop)[self.next - from..end - from]
         };
         let accesses = &stream.accesses[self.next..end];
         let [ahead, new_ahead] =
