@@ -4,8 +4,7 @@
     scripts/growth.py --binary target/release/isotherm --synthetic target/release/examples/synthetic
 
 Records a program that makes the accesses of a synthetic trace, writes that trace, runs each other verb on it
-under LRU, and notes the wall time, the
-processor time and the memory that it had at most. Writes a table to docs/generated/growth.md and a picture
+under LRU, and notes the wall time, the processor time and the memory that it had at most. Writes a table to docs/generated/growth.md and a picture
 to docs/pictures/growth.svg; with `--quick`, small ones to build/growth. What the machine's memory does not hold
 stands in the table with Isotherm's own line.
 """
@@ -74,7 +73,7 @@ def told(row):
 
 
 def recorded(binary, program, folder, row, held):
-    """Records the program."""
+    """Records the program, if this machine's memory holds it."""
     available = re.search(r"MemAvailable: +(\d+) kB", pathlib.Path("/proc/meminfo").read_text())[1]
     row = {**row, "verb": "record", "trace": 0}
     if held > 0.9 * 1024 * int(available):

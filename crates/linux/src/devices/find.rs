@@ -131,7 +131,7 @@ fn bar(tree: Tree<'_>, name: &str, at: Located, bytes: Option<u64>) -> Result<De
     let path = tree.path(&format!("{PCI}/{name}/resource{}", at.bar));
     let map = |file: File| {
         let rest = file.metadata()?.len().saturating_sub(at.offset);
-        DeviceRegisters::new(&file, at.offset, bytes.unwrap_or(rest.min(CHMU_BYTES)))
+        DeviceRegisters::new(file, at.offset, bytes.unwrap_or(rest.min(CHMU_BYTES)))
     };
     let opened = OpenOptions::new().read(true).write(true).open(&path);
     opened.and_then(map).map_err(|error| LinuxError::file(path, error))

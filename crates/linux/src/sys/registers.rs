@@ -1,6 +1,6 @@
 //! Registers of a PCI device, mapped from its `resourceN` file.
 
-use std::fs::File;
+use std::fs::{File, TryLockError};
 use std::io;
 use std::os::fd::AsFd;
 
@@ -14,6 +14,8 @@ pub(crate) struct DeviceRegisters {
     /// Byte of the mapping where the block begins.
     offset: usize,
     bytes: usize,
+    /// Locked against other engines.
+    _file: File,
 }
 
 pub(crate) trait Width: Copy {}
@@ -21,13 +23,19 @@ impl Width for u16 {}
 impl Width for u64 {}
 
 impl DeviceRegisters {
-    /// Maps `bytes` of the file from `offset` on; `EINVAL` if it does not hold them, else as `mmap(2)`.
-    pub(crate) fn new(file: &File, offset: u64, bytes: u64) -> io::Result<Self> {
+    /// Locks the file and maps `bytes` of it from `offset` on; `EINVAL` if it does not hold them, else as
+    /// `mmap(2)`. Fails while another value has it, in this process or another.
+    pub(crate) fn new(file: File, offset: u64, bytes: u64) -> io::Result<Self> {
+        file.try_lock().map_err(|error| match error {
+            TryLockError::WouldBlock => io::Error::other("another engine uses the device"),
+            TryLockError::Error(error) => error,
+        })?;
         let length = file.metadata()?.len();
         let end = offset.checked_add(bytes).filter(|&end| end <= length && bytes > 0);
         let end = end.ok_or_else(|| io::Error::from_raw_os_error(libc::EINVAL))?;
         let bytes = usize::try_from(end).map_err(io::Error::other)?;
-        Ok(Self { mapping: Mapping::shared(file.as_fd(), 0, bytes)?, offset: offset as usize, bytes })
+        let mapping = Mapping::shared(file.as_fd(), 0, bytes)?;
+        Ok(Self { mapping, offset: offset as usize, bytes, _file: file })
     }
 
     /// Returns the register's address if it lies within the mapping and on its own boundary.

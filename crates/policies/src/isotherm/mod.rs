@@ -92,7 +92,8 @@ impl Units {
     }
 
     /// Returns the request for a period of the sampling: a page comes after about as many accesses as a
-    /// sample stands for. They change by powers of two, because a unit with a new threshold begins anew.
+    /// sample stands for. They change by powers of two, because a unit with a new threshold
+    /// counts from 0 again.
     fn request(&mut self, period: u64) -> Option<DeviceRequest> {
         let accesses = 1 << period.clamp(1, 1 << 30).ilog2();
         if self.tiers == 0 || accesses == self.accesses {
@@ -443,15 +444,16 @@ impl Policy for Isotherm {
         self.rates.grow(view.pages());
         let tiers = 0..view.tiers() as u8;
         self.books.begin(batch, tiers.map(|tier| view.latency(TierId(tier))));
+        // A device that tells a page once does not count it, and a unit may vanish.
+        let units = batch.devices.iter().filter(|reading| reading.again);
+        self.units.tiers = units.clone().fold(0, |tiers, reading| tiers | 1 << reading.tier.0);
         for sample in &batch.samples {
             let counts = self.books.note(sample, self.rates.home(sample.page, sample.tier));
             if !self.units.count(sample.tier) {
                 self.rates.count(sample.page, counts);
             }
         }
-        // A device that tells a page once does not count it.
-        for reading in batch.devices.iter().filter(|reading| reading.again) {
-            self.units.tiers |= 1 << reading.tier.0;
+        for reading in units {
             let samples = f64::from(self.units.accesses) / self.period as f64;
             for &page in &reading.hot {
                 if view.tier_of(page) == Some(reading.tier) {
@@ -733,6 +735,22 @@ mod tests {
             moves[usize::from(!grows)] += plan.moves.len();
         }
         moves
+    }
+
+    #[test]
+    fn samples_count_again_once_a_unit_has_vanished() {
+        let mut view = TestView::new(&[Pages(FAST), Pages(u64::from(PAGES))], PAGES as usize);
+        let mut policy = Isotherm::new(&parameters(&[], &[]), &setup(PAGES as usize, FAST));
+        let mut seen = Vec::new();
+        for again in [true, false] {
+            let batch = SampleBatch {
+                devices: vec![DeviceReading { tier: TierId(1), again, ..DeviceReading::default() }],
+                ..batch(&view, 0, &[PAGES - 1], policy.period)
+            };
+            policy.observe(&batch, &mut view);
+            seen.push(policy.units.count(TierId(1)));
+        }
+        assert_eq!(seen, [true, false]);
     }
 
     /// Runs a program whose samples are spread evenly, and of which a device tells the last 50 pages. Returns

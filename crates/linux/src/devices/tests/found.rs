@@ -62,6 +62,7 @@ fn a_device_is_found_by_its_id_and_its_memory_by_the_slow_node() {
     write(root.path(), RESOURCE, &registers);
     let source = find::open(root.path(), &[1], &mut refused).expect("a NeoProf");
     assert!(refused.is_empty() && source.offers().has(Signal::DeviceReports));
+    drop(source);
     find::open(root.path(), &[1, 2], &mut refused).err().expect("which node?");
     assert!(refused.pop().expect("why").to_string().contains("in no CXL region"));
 }
@@ -78,6 +79,12 @@ fn a_memory_that_stands_for_a_unit_is_known_by_its_first_word() {
     write(root.path(), RESOURCE, &memory);
     let source = find::open(root.path(), &[1], &mut Vec::new()).expect("a unit");
     assert!(source.offers().has(Signal::DeviceHotPages) && !source.offers().has(Signal::DeviceReports));
+    let second =
+        || find::open(root.path(), &[1], &mut Vec::new()).map(drop).map_err(|error| error.to_string());
+    let refused = second().expect_err("two engines would take each other's pages");
+    assert!(refused.contains("resource2: another engine uses the device"), "{refused}");
+    drop(source);
+    assert_eq!(second(), Ok(()));
 }
 
 #[test]
