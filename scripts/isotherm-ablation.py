@@ -26,7 +26,7 @@ MECHANISMS = {
     "short-memory": [("rates.rs", "self.leader = usize::from(self.lead <= 0.0);", "self.leader = 1;")],
     "half-life": [("rates.rs", "self.lead > 3.0", "self.lead > f64::MAX"),
                   ("rates.rs", "self.lead < -3.0", "self.lead < f64::MIN")],
-    "caution": [("swaps.rs", "const CAUTION: f64 = 1.0;", "const CAUTION: f64 = 0.0;")],
+    "caution": [("swaps.rs", "const CAUTION: f64 = 1.5;", "const CAUTION: f64 = 0.0;")],
     "threads": [("books.rs", "let worth = self.worth(sample.tier) * self.part;",
                  "let worth = self.worth(sample.tier) * (self.elapsed() / self.spent.running.0.max(1) as f64).min(1.0);")],
     "stall": [("books.rs", "(Some(stall), _) if stall > 0.0 => stall,", "(Some(stall), _) if stall > f64::MAX => stall,"),

@@ -61,6 +61,8 @@ pub(crate) struct Processor<'a, L> {
     pub(crate) charges: Charges,
     /// Time that the program's threads ran, summed over them, in picoseconds.
     running: u128,
+    /// Of that, what they waited for cores that tiering threads had.
+    displaced: u128,
     pub(crate) faults: Faults,
     /// Profiling devices, from the policy's first request on.
     pub(crate) devices: Option<Devices>,
@@ -114,6 +116,7 @@ impl<'a, L: Locator> Processor<'a, L> {
             sampler,
             charges: Charges::default(),
             running: 0,
+            displaced: 0,
             faults: Faults::default(),
             devices: None,
             intervals: Vec::new(),
@@ -170,7 +173,7 @@ impl<'a, L: Locator> Processor<'a, L> {
             elapsed: self.now(),
             running: Nanos((self.running / 1000) as u64),
             sampling: charges.sampling + charges.faulting,
-            deciding: charges.draining + charges.tracking + charges.scanning + charges.arming,
+            deciding: Nanos((self.displaced / 1000) as u64),
             moving: charges.moving + charges.reclaiming + charges.shootdowns,
         }
     }
@@ -390,8 +393,11 @@ impl<'a, L: Locator> Processor<'a, L> {
     }
 
     fn end_block(&mut self, before: [u64; MAX_TIERS]) {
+        let displaced = |cores: &Cores| cores.taken()[Cause::Deciding as usize];
+        let so_far = displaced(&self.cores);
         let BlockEnd { elapsed, active, worked } = self.cores.end_block();
         self.running += u128::from(worked);
+        self.displaced += u128::from(displaced(&self.cores) - so_far) * active as u128;
         if let Some(devices) = &mut self.devices {
             devices.settle(self.cores.now());
         }

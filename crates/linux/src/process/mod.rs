@@ -4,6 +4,7 @@ pub mod census;
 mod exit;
 pub mod folder;
 pub mod launch;
+mod load;
 pub mod lock;
 pub mod preload;
 mod proc;
@@ -13,6 +14,7 @@ mod stat;
 pub mod tree;
 
 pub use exit::Exit;
+pub use load::Load;
 pub use proc::ProcRoot;
 pub(crate) use proc::excerpt;
 pub use stat::ProcessStat;

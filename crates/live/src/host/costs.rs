@@ -65,8 +65,9 @@ impl Costs {
     }
 
     /// Adds what has come since the last reading; `now`: the programs' clock. Where that is not this
-    /// machine's (an emulated one's), a cost counts by how far it went on meanwhile.
-    pub(super) fn add(&mut self, now: Nanos, reading: Spent, modelled: Modelled) -> Spent {
+    /// machine's (an emulated one's), a cost counts by how far it went on meanwhile. Deciding counts where it
+    /// `displaces` threads, which is told as of now.
+    pub(super) fn add(&mut self, now: Nanos, reading: Spent, modelled: Modelled, displaces: bool) -> Spent {
         let before = std::mem::replace(&mut self.read, reading);
         let modelled_before = std::mem::replace(&mut self.modelled, modelled);
         let passed = (now - self.began) - self.spent.elapsed;
@@ -78,7 +79,9 @@ impl Costs {
         self.spent.running += scaled(|spent| spent.running);
         self.spent.sampling +=
             scaled(|spent| spent.sampling) + (modelled.sampling - modelled_before.sampling);
-        self.spent.deciding += scaled(|spent| spent.deciding);
+        if displaces {
+            self.spent.deciding += scaled(|spent| spent.deciding);
+        }
         self.spent.moving += scaled(|spent| spent.moving) + (modelled.moving - modelled_before.moving);
         self.spent
     }
@@ -102,9 +105,9 @@ mod tests {
     #[test]
     fn costs_of_an_emulated_machine_are_in_its_time() {
         let mut costs = Costs::default();
-        costs.add(Nanos(0), Spent::default(), Modelled::default());
+        costs.add(Nanos(0), Spent::default(), Modelled::default(), true);
         let modelled = Modelled { sampling: Nanos(700), moving: Nanos(900) };
-        let spent = costs.add(Nanos(100_000), reading(10), modelled);
+        let spent = costs.add(Nanos(100_000), reading(10), modelled, true);
         assert_eq!(spent.elapsed, Nanos(100_000), "it ran a hundred times more slowly");
         assert_eq!((spent.running, spent.deciding), (Nanos(200_000), Nanos(3000)));
         let own = "what the modelled machine's prices tell is in its time already";
@@ -112,11 +115,19 @@ mod tests {
     }
 
     #[test]
+    fn deciding_on_a_free_processor_costs_the_programs_nothing() {
+        let mut costs = Costs::default();
+        costs.add(Nanos(10_000_000), reading(10), Modelled::default(), false);
+        let spent = costs.add(Nanos(15_000_000), reading(15), Modelled::default(), true);
+        assert_eq!(spent, Spent { deciding: reading(5).deciding, ..reading(15) });
+    }
+
+    #[test]
     fn another_policy_is_not_charged_for_the_one_before() {
         let mut costs = Costs::default();
-        costs.add(Nanos(10_000_000), reading(10), Modelled::default());
+        costs.add(Nanos(10_000_000), reading(10), Modelled::default(), true);
         costs.begin(Nanos(10_000_000));
-        let spent = costs.add(Nanos(15_000_000), reading(15), Modelled::default());
+        let spent = costs.add(Nanos(15_000_000), reading(15), Modelled::default(), true);
         assert_eq!(spent, reading(5));
     }
 

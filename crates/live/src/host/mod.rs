@@ -58,7 +58,7 @@ use isotherm_core::{
 };
 use isotherm_linux::LinuxError;
 use isotherm_linux::clock;
-use isotherm_linux::process::Pid;
+use isotherm_linux::process::{Load, Pid, ProcRoot};
 use isotherm_linux::source::{AccessSource, SourceStatistics};
 use isotherm_shares::Curve;
 
@@ -117,6 +117,7 @@ pub struct LiveHost {
     ended: Vec<Pid>,
     schedule: ScanSchedule,
     costs: Costs,
+    load: Load,
     recorder: Recorder,
     growth: Growth,
     lessons: Lessons,
@@ -155,6 +156,7 @@ impl LiveHost {
             ended: Vec::new(),
             schedule: ScanSchedule::default(),
             costs: Costs::default(),
+            load: Load::new(&ProcRoot::default()),
             // Other hosts may run in this process.
             recorder: Recorder::new(options.inside.is_some() || options.share.is_some()),
             growth: Growth::default(),
@@ -292,10 +294,11 @@ impl LiveHost {
         let running = self.costs.ran() - (agents + inside);
         // An emulated program takes longer than its own clock says; an engine polls by the machine's.
         let emulated = self.feed.clock().is_some();
-        let deciding = if emulated { Nanos(0) } else { (engine + agents) - moving };
+        let displaces = !emulated && self.load.lacks_processors();
+        let deciding = (engine + agents) - moving;
         let moving = if self.feed.prices().is_some() { Nanos(0) } else { moving };
         let reading = Spent { elapsed: self.recorder.now(), running, sampling, deciding, moving };
-        self.costs.add(self.now(), reading, modelled)
+        self.costs.add(self.now(), reading, modelled, displaces)
     }
 
     pub fn note(&mut self, metadata: Bytes, fill: impl FnOnce(&mut Vec<Gauge>)) {

@@ -59,8 +59,9 @@ pub(crate) struct Books {
     pub(crate) sample: Mean,
     /// A moved page's price, of the program.
     pub(crate) page_move: Mean,
-    /// A thread's time per access.
+    /// A thread's time per access, and per event that is sampled.
     access: Mean,
+    event: Mean,
     /// Stall of a slow access, and of one of each tier.
     stall: Mean,
     stalls: Vec<Mean>,
@@ -102,6 +103,7 @@ impl Default for Books {
             sample: Mean::default(),
             page_move: Mean::default(),
             access: Mean::default(),
+            event: Mean::default(),
             stall: Mean::default(),
             stalls: Vec::new(),
             served: Vec::new(),
@@ -166,10 +168,13 @@ impl Books {
         if all >= LEAST_ACCESSES {
             self.watch(slow / all);
         }
+        let sampled: f64 = batch.samples.iter().map(|sample| f64::from(sample.weight)).sum();
         if counters.tiers.is_empty() {
-            all = batch.samples.iter().map(|sample| f64::from(sample.weight)).sum();
+            all = sampled;
         }
         self.access.add(running, all);
+        // Sources sample stores that the counters of misses do not tell.
+        self.event.add(running, all.max(sampled));
         self.sample.add(sampling, batch.samples.len() as f64 + batch.lost as f64);
     }
 
@@ -364,9 +369,9 @@ impl Books {
         self.unit
     }
 
-    /// Returns a thread's time per access.
+    /// Returns a thread's time per event that is sampled.
     pub(crate) fn pace(&self) -> Option<f64> {
-        self.access.get()
+        self.event.get()
     }
 
     /// Returns how long the program ran.
@@ -477,6 +482,19 @@ mod tests {
         assert_eq!(books.pace(), Some(2000.0));
         assert_eq!((books.looking(), books.spent()), (4.0 * 400.0, 4.0 * 4400.0));
         assert!((books.saving(TierId(0), TierId(1)) - 0.6).abs() < 1e-12);
+    }
+
+    /// While a program filled its memory, most samples were of stores that count as no misses. Ten times as
+    /// many samples came as were paid for, and then none until the program had run for long.
+    #[test]
+    fn regression_the_pace_of_sampled_events_is_that_of_samples_where_misses_are_fewer() {
+        let mut books = Books::default();
+        let samples = vec![sample(0); 40];
+        for entry in 1..=3 {
+            books.begin(&batch(entry, &samples), [Nanos(0); 2].into_iter());
+            books.end();
+        }
+        assert_eq!(books.pace(), Some(2e6 / (40.0 * 100.0)), "40 samples, each for 100 events, in 2 ms");
     }
 
     #[test]

@@ -32,13 +32,13 @@ use self::swaps::{Cut, Swaps, bin_of};
 use crate::prelude::*;
 use crate::support::SAMPLE_BYTES;
 
-/// Samples of an epoch: one for so many pages, so that deciding costs less than sampling.
-const PAGES_PER_SAMPLE: usize = 4;
+/// Samples of an epoch: one for so many pages. Deciding still costs less than sampling.
+const PAGES_PER_SAMPLE: usize = 12;
 const LEAST_BATCH: usize = 64;
 /// The period of the first samples, which tell the price of one.
 const FIRST_PERIOD: u64 = 10_007;
 /// Overheads of sampling: at first, at least, and at most.
-const FIRST: f64 = 0.0025;
+const FIRST: f64 = 0.003;
 const LEAST: f64 = 0.0001;
 const MOST: f64 = 0.03;
 /// Share of the savings that sampling may take.
@@ -534,14 +534,14 @@ mod tests {
     const FAST: u64 = 100;
     const PAGES: u32 = 1000;
 
-    /// The 10 ms after `round` others: two threads, samples of `pages` at the period in force.
-    fn batch(view: &TestView, round: u64, pages: &[u32], period: u64) -> SampleBatch {
+    /// The 10 ms after `round` others: two threads, samples of `pages`.
+    fn batch(view: &TestView, round: u64, pages: &[u32]) -> SampleBatch {
         let sample = |&page: &u32| {
             let tier = view.tier_of(PageId(page)).expect("mapped");
             Sample {
                 time: Nanos(0),
                 page: PageId(page),
-                weight: period as u32,
+                weight: 200_000 / pages.len() as u32,
                 latency: view.latency(tier).0 as u32,
                 exposed: 0,
                 tier,
@@ -574,7 +574,7 @@ mod tests {
         let mut policy = Isotherm::new(&parameters(&[], &[]), &setup(PAGES as usize, FAST));
         let plan = |round: u64| {
             let pages: Vec<u32> = (0..300).map(|index| page(round as u32 * 300 + index)).collect();
-            let batch = batch(&view, round, &pages, policy.period);
+            let batch = batch(&view, round, &pages);
             turn(&mut policy, &mut view, &batch, Nanos(10_000_000 * (round + 1))).0
         };
         let plans = (0..rounds).map(plan).collect();
@@ -611,7 +611,7 @@ mod tests {
         let (mut fast, mut slow) = (0, 0);
         for round in 0..60 {
             let pages: Vec<u32> = (0..300).map(|index| (round as u32 * 300 + index) * 7 % PAGES).collect();
-            let mut batch = batch(&view, round, &pages, policy.period);
+            let mut batch = batch(&view, round, &pages);
             for sample in &mut batch.samples {
                 sample.latency = if sample.tier == TierId::FAST { 200 } else { 260 };
             }
@@ -650,7 +650,7 @@ mod tests {
         let mut policy = Isotherm::new(&parameters(&[], &[]), &setup(PAGES as usize, FAST));
         for round in 0..4 {
             let pages: Vec<u32> = (0..300).map(|index| mostly_the_last(round as u32 * 300 + index)).collect();
-            let mut batch = batch(&view, round, &pages, policy.period);
+            let mut batch = batch(&view, round, &pages);
             batch.spent.sampling = Nanos(100_000 * (round + 1));
             turn(&mut policy, &mut view, &batch, Nanos(10_000_000 * (round + 1)));
         }
@@ -686,7 +686,7 @@ mod tests {
         let mut plans = Vec::new();
         for round in 60..120 {
             let pages: Vec<u32> = (0..300).map(|index| down[index % down.len()]).collect();
-            let batch = batch(&view, round, &pages, policy.period);
+            let batch = batch(&view, round, &pages);
             plans.push(turn(&mut policy, &mut view, &batch, Nanos(10_000_000 * (round + 1))).0);
         }
         let moved: Vec<PageId> = plans.iter().flat_map(|plan| &plan.moves).map(|step| step.page).collect();
@@ -709,7 +709,7 @@ mod tests {
         let mut moves = 0;
         for round in 0..120 {
             let pages: Vec<u32> = (0..300).map(|index| page(round as u32 * 300 + index)).collect();
-            let batch = batch(&view, round, &pages, policy.period);
+            let batch = batch(&view, round, &pages);
             moves += turn(&mut policy, &mut view, &batch, Nanos(10_000_000 * (round + 1))).0.moves.len();
         }
         let placed = |pages: std::ops::Range<u32>, tier: u8| {
@@ -730,7 +730,7 @@ mod tests {
             let grows = round < 30;
             (0..if grows { 20 } else { 0 }).for_each(|_| view.allocate());
             let pages: Vec<u32> = (0..300).map(|index| mostly_the_last(round as u32 * 300 + index)).collect();
-            let batch = batch(&view, round, &pages, policy.period);
+            let batch = batch(&view, round, &pages);
             let plan = turn(&mut policy, &mut view, &batch, Nanos(step * (round + 1))).0;
             moves[usize::from(!grows)] += plan.moves.len();
         }
@@ -745,7 +745,7 @@ mod tests {
         for again in [true, false] {
             let batch = SampleBatch {
                 devices: vec![DeviceReading { tier: TierId(1), again, ..DeviceReading::default() }],
-                ..batch(&view, 0, &[PAGES - 1], policy.period)
+                ..batch(&view, 0, &[PAGES - 1])
             };
             policy.observe(&batch, &mut view);
             seen.push(policy.units.count(TierId(1)));
@@ -761,7 +761,7 @@ mod tests {
         let mut requests = Vec::new();
         for round in 0..60 {
             let pages: Vec<u32> = (0..300).map(|index| (round as u32 * 300 + index) * 7 % PAGES).collect();
-            let mut batch = batch(&view, round, &pages, policy.period);
+            let mut batch = batch(&view, round, &pages);
             let is_slow = |page: &PageId| view.tier_of(*page) != Some(TierId::FAST);
             let hot = (0..250).map(|index| PageId(PAGES - 1 - index % 50)).filter(is_slow).collect();
             batch.devices.push(DeviceReading { tier: TierId(1), hot, again, report: None });
@@ -812,7 +812,7 @@ mod tests {
         let mut policy = Isotherm::new(&parameters(&[], &[]), &setup(PAGES as usize, FAST));
         for round in 0..20 {
             let pages: Vec<u32> = (0..300).map(|index| PAGES - 1 - index % 50).chain([0, 1]).collect();
-            let batch = SampleBatch { spent: Spent::default(), ..batch(&view, round, &pages, policy.period) };
+            let batch = SampleBatch { spent: Spent::default(), ..batch(&view, round, &pages) };
             let plan = turn(&mut policy, &mut view, &batch, Nanos(10_000_000 * (round + 1))).0;
             assert!(plan.moves.is_empty());
             assert_eq!(policy.period, FIRST_PERIOD);
@@ -825,7 +825,7 @@ mod tests {
         let mut policy = Isotherm::new(&parameters(&[], &[]), &setup(PAGES as usize, FAST));
         for round in 0..20 {
             let pages: Vec<u32> = (0..300).map(|index| PAGES - 1 - index % 50).chain([0, 1]).collect();
-            let mut batch = batch(&view, round, &pages, policy.period);
+            let mut batch = batch(&view, round, &pages);
             batch.samples.iter_mut().for_each(|sample| sample.latency = 250);
             let plan = turn(&mut policy, &mut view, &batch, Nanos(10_000_000 * (round + 1))).0;
             assert!(plan.moves.is_empty());

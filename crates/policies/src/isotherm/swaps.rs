@@ -8,7 +8,7 @@ const PER_OCTAVE: f64 = 4.0;
 const LOWEST: f64 = 6.0;
 const BINS: usize = 80;
 /// Standard errors by which a rate must be safe.
-const CAUTION: f64 = 1.0;
+const CAUTION: f64 = 1.5;
 
 /// Counts of pages by what their rates are at least (slow pages) or at most (fast pages).
 #[derive(Debug)]

@@ -1,10 +1,9 @@
 //! Finds children: from `task/TID/children`, or each process's parent without CONFIG_PROC_CHILDREN.
 
 use std::collections::HashMap;
-use std::fs::{self, File};
-use std::os::unix::fs::FileExt;
+use std::fs;
 
-use super::super::{Pid, ProcRoot, ProcessStat};
+use super::super::{Load, Pid, ProcRoot, ProcessStat};
 use crate::LinuxError;
 
 #[derive(Debug)]
@@ -14,7 +13,7 @@ pub(super) struct Children {
     /// Each parent's children, where it does not.
     by_parent: HashMap<Pid, Vec<Pid>>,
     /// Kept open: a read costs a fraction of an open.
-    loadavg: Option<File>,
+    load: Load,
     /// Last number given out, as of the last look.
     last: Option<u64>,
     /// Remaining polls that look, since a list can miss an entry while it changes.
@@ -28,7 +27,7 @@ impl Children {
         Self {
             listed: list.exists(),
             by_parent: HashMap::new(),
-            loadavg: None,
+            load: Load::new(root),
             last: None,
             pending: 0,
             buffer: Vec::new(),
@@ -36,11 +35,8 @@ impl Children {
     }
 
     /// Returns whether the kernel has given out a process number since (`proc_loadavg(5)`).
-    pub(super) fn may_have_changed(&mut self, root: &ProcRoot, thorough: bool) -> bool {
-        if self.loadavg.is_none() {
-            self.loadavg = File::open(root.path().join("loadavg")).ok();
-        }
-        let last = self.loadavg.as_ref().and_then(last_number);
+    pub(super) fn may_have_changed(&mut self, thorough: bool) -> bool {
+        let last = self.load.last_process();
         let same = last.is_some() && last == self.last;
         self.last = last;
         self.pending = if same { self.pending.saturating_sub(1) } else { 2 };
@@ -85,10 +81,4 @@ impl Children {
             }
         }
     }
-}
-
-fn last_number(file: &File) -> Option<u64> {
-    let mut text = [0; 128];
-    let length = file.read_at(&mut text, 0).ok()?;
-    std::str::from_utf8(&text[..length]).ok()?.split_ascii_whitespace().next_back()?.parse().ok()
 }

@@ -117,7 +117,7 @@ impl Tree {
         self.find_ended(events)?;
         self.find_changed(events)?;
         let thorough = self.polls.is_multiple_of(THOROUGH);
-        if self.children.as_mut().is_some_and(|children| children.may_have_changed(&self.root, thorough)) {
+        if self.children.as_mut().is_some_and(|children| children.may_have_changed(thorough)) {
             self.find_started()?;
         }
         events.append(&mut self.early);
