@@ -73,6 +73,10 @@ paths! { Cache.root;
     qemu = "root/usr/bin/qemu-system-x86_64",
     busybox = "root/bin/busybox",
     runs = "runs",
+    /// Returns the folder of booted guests.
+    snapshots = "snapshots",
+    /// Returns the list of the unpacked packages' checksums.
+    packages = "packages.sha256",
 }
 
 /// Orders the modules to load for `names`, from lines `name: dependency ...`.

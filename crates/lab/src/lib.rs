@@ -37,5 +37,6 @@ pub mod result;
 pub mod run_directory;
 mod script;
 pub mod session;
+mod snapshot;
 
 pub use error::LabError;

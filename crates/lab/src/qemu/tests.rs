@@ -16,7 +16,17 @@ fn line(machine: &Machine, interactive: bool) -> Result<Vec<String>, Box<dyn std
     let run = RunDirectory::at(folder.path().join("run,1"))?;
     let ports = vec![("stdout", Port::Socket(7)), ("stderr", Port::File("/a,b".into()))];
     let plugin = Some(Path::new("/p.so"));
-    let guest = Guest { machine, cache: &cache, run: &run, ports, plugin, hardware: None, interactive };
+    let guest = Guest {
+        machine,
+        cache: &cache,
+        run: &run,
+        ports,
+        plugin,
+        hardware: None,
+        interactive,
+        monitor: None,
+        snapshot: None,
+    };
     Ok(arguments(&guest).into_iter().map(|word| word.to_string_lossy().into_owned()).collect())
 }
 
