@@ -1,11 +1,10 @@
 //! Snapshots: guests that were saved after their boot, where their jobs begin. Guests of the same kind start
 //! from them.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::fs::File;
 use std::hash::Hasher;
 use std::io::{self, Error, ErrorKind, Read, Seek, SeekFrom, Write};
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -18,8 +17,8 @@ use crate::machine::Machine;
 use crate::plugin::escaped;
 use crate::qemu::{self, Guest};
 
-/// Number of snapshots that are kept, of some 85 MB each.
-const KEPT: usize = 8;
+/// Bytes of all snapshots that are kept, of some 85 MB each for small machines.
+const KEPT: u64 = 1 << 30;
 /// Bytes of the checksum at a snapshot's end, which QEMU does not read.
 const SUM: u64 = 8;
 /// Number of this process's files, which makes their names differ.
@@ -93,20 +92,26 @@ impl Snapshot {
         file.write_all(&sum.to_le_bytes())?;
         file.sync_all()?;
         std::fs::rename(written, &self.path)?;
-        drop_old(self.path.parent().unwrap_or(Path::new(".")));
+        drop_old(self.path.parent().unwrap_or(Path::new(".")), KEPT);
         Ok(())
     }
 }
 
-/// Drops all but the newest files, as far as the operating system allows; also those of labs that were
-/// killed while they wrote them.
-fn drop_old(folder: &Path) {
+/// Drops files but the newest of so many bytes, as far as the operating system allows; also those of labs
+/// that were killed while they wrote them. The newest stays whatever its size.
+fn drop_old(folder: &Path, mut bytes: u64) {
     let Ok(entries) = std::fs::read_dir(folder) else { return };
-    let aged = |entry: std::fs::DirEntry| Some((entry.metadata().ok()?.modified().ok()?, entry.path()));
+    let aged = |entry: std::fs::DirEntry| {
+        let data = entry.metadata().ok()?;
+        Some((data.modified().ok()?, data.len(), entry.path()))
+    };
     let mut files: Vec<_> = entries.flatten().filter_map(aged).collect();
     files.sort();
-    for (_, path) in &files[..files.len().saturating_sub(KEPT)] {
-        let _ = std::fs::remove_file(path);
+    for (newer, (_, length, path)) in files.iter().rev().enumerate() {
+        bytes = bytes.saturating_sub(*length);
+        if newer > 0 && bytes == 0 {
+            let _ = std::fs::remove_file(path);
+        }
     }
 }
 
@@ -150,14 +155,131 @@ fn key(guest: &Guest<'_>, initramfs: &[u8]) -> Result<u64, LabError> {
 
 /// Returns QEMU's words without what differs between two guests of a kind: the run's folder, and where
 /// streams lead.
-fn kind(guest: &Guest<'_>) -> Vec<OsString> {
-    let run = escaped(guest.run.path());
+fn kind(guest: &Guest<'_>) -> Vec<String> {
+    let run = [escaped(guest.run.path()), guest.run.path().into()];
     let mut words = qemu::arguments(guest);
     let backends: Vec<_> = (1..words.len()).filter(|&index| words[index - 1] == "-chardev").collect();
     backends.into_iter().for_each(|index| words[index].clear());
-    words.iter().map(|word| without(word, &run)).collect()
+    words.iter().map(|word| run.iter().fold(word.to_string_lossy().into(), without)).collect()
 }
 
-fn without(word: &OsStr, part: &OsStr) -> OsString {
-    String::from_utf8_lossy(word.as_bytes()).replace(&*part.to_string_lossy(), "").into()
+fn without(text: String, part: &OsString) -> String {
+    text.replace(&*part.to_string_lossy(), "")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cache::{Cache, tests::filled};
+    use crate::qemu::Port;
+    use crate::run_directory::RunDirectory;
+
+    type Result = std::result::Result<(), Box<dyn std::error::Error>>;
+
+    /// Makes a snapshot of these bytes.
+    fn make(snapshot: &Snapshot, bytes: &[u8]) -> io::Result<()> {
+        let written = snapshot.beside();
+        std::fs::write(&written, bytes)?;
+        snapshot.keep(&written)
+    }
+
+    fn guest<'a>(
+        machine: &'a Machine,
+        cache: &'a Cache,
+        run: &'a RunDirectory,
+        plugin: &'a Path,
+    ) -> Guest<'a> {
+        let ports = vec![("stdout", Port::Socket(7))];
+        let plugin = Some(plugin);
+        Guest {
+            machine,
+            cache,
+            run,
+            ports,
+            plugin,
+            hardware: None,
+            interactive: false,
+            monitor: None,
+            snapshot: None,
+        }
+    }
+
+    #[test]
+    fn all_that_enters_the_boot_changes_the_key_and_nothing_else_does() -> Result {
+        let folder = tempfile::tempdir()?;
+        let cache = filled(&folder.path().join("cache"))?;
+        let run = RunDirectory::at(folder.path().join("run,1"))?;
+        let plugin = folder.path().join("plugin.so");
+        std::fs::write(&plugin, "one")?;
+        let machine = Machine::builtin("small")?;
+        let usual = || guest(&machine, &cache, &run, &plugin);
+        let first = key(&usual(), b"files")?;
+        let other_run = RunDirectory::at(folder.path().join("run,2"))?;
+        let ports = vec![("stdout", Port::File("/a/file".into()))];
+        assert_eq!(first, key(&Guest { run: &other_run, ports, ..usual() }, b"files")?);
+
+        let mut larger = machine.clone();
+        larger.nodes[1].size.0 *= 2;
+        let mut slower = machine.clone();
+        slower.profile.tiers[1].write_bandwidth /= 2;
+        let mut keys = vec![first, key(&usual(), b"other files")?];
+        keys.push(key(&Guest { machine: &larger, ..usual() }, b"files")?);
+        keys.push(key(&Guest { machine: &slower, ..usual() }, b"files")?);
+        keys.push(key(&Guest { plugin: None, ..usual() }, b"files")?);
+        keys.push(key(&Guest { interactive: true, ..usual() }, b"files")?);
+        keys.push(key(&Guest { ports: Vec::new(), ..usual() }, b"files")?);
+        for path in [plugin.clone(), cache.packages(), cache.kernel(), cache.qemu()] {
+            std::fs::write(&path, "another")?;
+            keys.push(key(&usual(), b"files")?);
+        }
+        let count = keys.len();
+        keys.sort_unstable();
+        keys.dedup();
+        assert_eq!(keys.len(), count, "two of these have one key");
+        Ok(())
+    }
+
+    #[test]
+    fn a_snapshot_is_there_once_it_is_whole_and_a_spoiled_one_is_an_error() -> Result {
+        let folder = tempfile::tempdir()?;
+        let snapshot = Snapshot { path: folder.path().join("snapshots/0") };
+        assert!(!snapshot.is_there()?);
+        std::fs::write(snapshot.beside(), "half")?;
+        assert!(!snapshot.is_there()?);
+        make(&snapshot, b"a guest")?;
+        assert!(snapshot.is_there()?);
+        let whole = std::fs::read(snapshot.path())?;
+        for spoiled in [&whole[..whole.len() - 1], &[b"A", &whole[1..]].concat(), b"short", b""] {
+            std::fs::write(snapshot.path(), spoiled)?;
+            assert!(snapshot.is_there().is_err(), "{spoiled:?}");
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn what_was_not_used_for_longest_is_dropped_and_the_newest_stays() -> Result {
+        let folder = tempfile::tempdir()?;
+        let named = |name: &str| Snapshot { path: folder.path().join(name) };
+        let used = |name: &str, seconds| {
+            let time = SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(seconds);
+            File::options().write(true).open(folder.path().join(name))?.set_modified(time)
+        };
+        let left = || -> io::Result<Vec<_>> {
+            let mut names: Vec<_> =
+                std::fs::read_dir(folder.path())?.flatten().map(|entry| entry.file_name()).collect();
+            names.sort();
+            Ok(names)
+        };
+        for (seconds, name) in ["a", "b", "c", "d.9-0"].into_iter().enumerate() {
+            make(&named(name), &[0; 92])?;
+            used(name, seconds as u64)?;
+        }
+        // Used again.
+        assert!(named("a").is_there()?);
+        drop_old(folder.path(), 250);
+        assert_eq!(left()?, ["a", "d.9-0"]);
+        drop_old(folder.path(), 1);
+        assert_eq!(left()?, ["a"]);
+        Ok(())
+    }
 }
