@@ -77,13 +77,13 @@ impl Lab {
         fed(&mut Self::command(verb, options, program), input)
     }
 
-    /// Returns the command `isotherm lab VERB OPTIONS [-- PROGRAM]`.
+    /// Returns the command `isotherm lab VERB OPTIONS -- PROGRAM`.
     pub(crate) fn command(verb: &str, options: &[&str], program: &[&str]) -> Command {
         let mut command = Command::new(BINARY);
         command
             .args(["lab", verb])
             .args(options)
-            .args(Some("--").filter(|_| !program.is_empty()))
+            .arg("--")
             .args(program)
             .current_dir(root())
             // The guest gets the environment, and with it those of make and cargo.

@@ -60,7 +60,8 @@ pub struct Ended {
     pub elapsed: Duration,
 }
 
-/// Starts a guest for a job, from a snapshot if there is one of its kind, passes the program's streams on, and waits for its end.
+/// Starts a guest for a job, from a snapshot if there is one of its kind, passes the program's streams on,
+/// and waits for its end.
 ///
 /// QEMU is a child of the calling thread and ends with it, however this process ends.
 ///
@@ -85,9 +86,6 @@ pub fn run(
     write(&run.profile(), machine.profile_toml().as_bytes())?;
     let plugin = job.counting.as_ref().map(|counting| counting.plugin.as_path());
     let hardware = plugin.map(|plugin| crate::plugin::hardware(plugin, machine)).transpose()?.flatten();
-    if plugin.is_some() {
-        crate::plugin::make_shared(run, machine)?;
-    }
     let interactive = job.task == Task::Shell;
     let (ports, mut streams) = match (interactive || kept, options.output) {
         (true, _) => (Ports::new(), Streams::default()),
@@ -154,7 +152,7 @@ impl Watch<'_> {
     }
 }
 
-/// What a wait ended with.
+/// End of a wait.
 #[derive(Debug, PartialEq, Eq)]
 enum Step {
     Exited,
@@ -251,6 +249,10 @@ impl Qemu {
         let monitor = snapshot::possible(guest.machine).then(|| Monitor::open(LOOK)).transpose()?;
         let (monitor, theirs) = monitor.unzip();
         guest.monitor = theirs.as_ref().map(AsRawFd::as_raw_fd);
+        if guest.plugin.is_some() {
+            // Also after a QEMU that has failed to fill it from a snapshot.
+            crate::plugin::make_shared(guest.run, guest.machine)?;
+        }
         let path = guest.cache.qemu();
         let words = qemu::arguments(guest);
         let log = guest.run.qemu_log();
@@ -302,7 +304,9 @@ impl Qemu {
     fn resume(&mut self, watch: &Watch<'_>) -> Result<(), LabError> {
         let refused = Step::Heard("error".into());
         // QEMU refuses as long as it closes the file of a snapshot.
-        while self.ask(("cont", json!({})), &["RESUME", "error"], watch)? == refused {}
+        while self.ask(("cont", json!({})), &["RESUME", "error"], watch)? == refused {
+            std::thread::sleep(LOOK);
+        }
         Ok(())
     }
 
