@@ -191,7 +191,9 @@ fn begin(guest: &mut Guest<'_>, initramfs: &[u8], watch: &Watch<'_>) -> Result<Q
     let mut qemu = Qemu::start(guest)?;
     if let Step::Heard(_) = qemu.until(&["GUEST_PANICKED"], watch)? {
         if let Err(problem) = save(&mut qemu, &snapshot, watch)? {
-            (watch.options.note)(&format!("{shown}: cannot save this snapshot ({problem}); guests boot"));
+            (watch.options.note)(&format!(
+                "{shown}: cannot save this snapshot ({problem}), so the next guest boots, too; expected a folder with room"
+            ));
         }
         qemu.resume(watch)?;
     }
