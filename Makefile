@@ -89,7 +89,7 @@ bench-daemon: setup ## Measure what the daemon costs beside 50 idle programs and
 	cargo build --release -p isotherm --example live-target
 	@python3 scripts/bench-daemon.py $(DAEMON)
 
-bench-lab: setup lab-setup ## Measure the accesses a second that the lab counts, and guests side by side (BENCH="--against PLUGIN"; 15 minutes)
+bench-lab: setup lab-setup ## Measure the accesses a second that the lab counts, guests side by side, and snapshots (BENCH="--against PLUGIN"; 15 minutes)
 	cargo build --release -p isotherm -p isotherm-lab-plugin
 	cargo build --release -p isotherm --example live-target
 	@python3 scripts/bench-lab.py $(BENCH)

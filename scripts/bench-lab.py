@@ -1,4 +1,4 @@
-"""How fast the lab counts accesses, and what guests side by side save.
+"""How fast the lab counts accesses, and what guests side by side and snapshots save.
 
     make bench-lab [BENCH="--against OLD/libisotherm_lab_plugin.so --rounds 3"]
 
@@ -10,6 +10,8 @@
   the same to the last digit; the script fails where they do not.
 - **side by side**: the time of `isotherm lab compare` with one guest after the other, by that with as many as
   it chooses.
+- **start**: the time from the command to the first output of a shell's first command: of a guest that boots
+  and is saved, by that of one that starts from its snapshot.
 """
 
 import argparse
@@ -82,6 +84,9 @@ class Lab:
 def paces(lab, plugins, rounds, program):
     """Million accesses a second of each plugin, and without one; medians of rounds in turns."""
     found = {name: [] for name in (*plugins, "limit")}
+    for plugin in plugins.values():
+        lab.counted(plugin, ["true"])  # The first guest of a kind boots, the others start from its snapshot.
+    lab.uncounted(["true"])
     for _ in range(rounds):
         for name, plugin in plugins.items():
             seconds, accesses, _ = lab.counted(plugin, program)
@@ -102,11 +107,36 @@ def side_by_side(lab, options, program):
     shutil.copyfile(options.plugin, lab.plugin)
     words = ["compare", "--machine", MACHINE, "--kernel", "none,demotion,numab,damon", "--policies", ""]
     found = []
+    lab.call([*words, "--quiet", "--", "true"])  # Leaves the snapshot.
     for jobs in (["--jobs", "1"], []):
         began = time.monotonic()
         lab.call([*words, *jobs, "--quiet", "--", *program])
         found.append(time.monotonic() - began)
     return found
+
+
+def starts(lab, options, rounds):
+    """Seconds until a guest has booted and was saved, and until one has started from the snapshot: medians."""
+    shutil.copyfile(options.plugin, lab.plugin)
+    environment = lab.environment | {"ISOTHERM_CACHE": str(lab.folder / "cache")}
+    cache = lab.folder / "cache" / "lab"
+    cache.mkdir(parents=True)
+    for name in ("kernel", "root"):
+        (cache / name).symlink_to(pathlib.Path.home() / ".cache" / "isotherm" / "lab" / name)
+    found = {"boot": [], "snapshot": []}
+    for _ in range(rounds):
+        shutil.rmtree(cache / "snapshots", ignore_errors=True)
+        for seconds in found.values():
+            began = time.monotonic()
+            with subprocess.Popen([lab.isotherm, "lab", "shell", "--machine", MACHINE], env=environment,
+                                  stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as shell:
+                shell.stdin.write(b"echo started\n")
+                shell.stdin.close()
+                shell.stdout.read(1)
+                seconds.append(time.monotonic() - began)
+        if len(list((cache / "snapshots").iterdir())) != 1:
+            raise SystemExit("bench-lab: the second guest did not start from the first one's snapshot")
+    return [statistics.median(seconds) for seconds in found.values()]
 
 
 def main():
@@ -116,7 +146,7 @@ def main():
     parser.add_argument("--folder", type=pathlib.Path, default=release.absolute(), help="with isotherm")
     parser.add_argument("--against", type=pathlib.Path, help="another build of the plugin")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--only", choices=("accesses", "guests"), help="one half of it")
+    parser.add_argument("--only", choices=("accesses", "guests", "starts"), help="one part of it")
     options = parser.parse_args()
     options.plugin = options.folder / "libisotherm_lab_plugin.so"
     plugins = {"this": options.plugin}
@@ -125,7 +155,7 @@ def main():
     work = programs(options.folder.absolute())
     with tempfile.TemporaryDirectory() as folder:
         lab = Lab(options, pathlib.Path(folder))
-        if options.only != "guests":
+        if options.only in (None, "accesses"):
             print("| program | " + " | ".join([*plugins, "limit"]) + " |\n|" + "---|" * (len(plugins) + 2))
             for name, program in work.items():
                 found = paces(lab, plugins, options.rounds, program)
@@ -133,9 +163,12 @@ def main():
             planted = next(iter(work.values()))
             check_counts(lab, plugins, [*planted[:-1], "2000000"])
             print("\nmillion accesses a second; counts on the machine deterministic are equal\n")
-        if options.only != "accesses":
+        if options.only in (None, "guests"):
             alone, beside = side_by_side(lab, options, next(iter(work.values())))
             print(f"four guests: {alone:.1f} s one after the other, {beside:.1f} s side by side")
+        if options.only in (None, "starts"):
+            boot, snapshot = starts(lab, options, options.rounds)
+            print(f"start: {boot:.2f} s by a boot, {snapshot:.2f} s from a snapshot, {boot / snapshot:.1f} times")
     return 0
 
 

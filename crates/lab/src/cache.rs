@@ -73,6 +73,10 @@ paths! { Cache.root;
     qemu = "root/usr/bin/qemu-system-x86_64",
     busybox = "root/bin/busybox",
     runs = "runs",
+    /// Returns the folder of booted guests.
+    snapshots = "snapshots",
+    /// Returns the list of the unpacked packages' checksums.
+    packages = "packages.sha256",
 }
 
 /// Orders the modules to load for `names`, from lines `name: dependency ...`.
@@ -98,8 +102,20 @@ fn add<'a>(lines: &[(&'a str, &'a str)], name: &str, order: &mut Vec<&'a str>, d
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
+
+    /// Fills a folder with empty files.
+    pub(crate) fn filled(root: &Path) -> Result<Cache, Box<dyn std::error::Error>> {
+        for path in
+            ["kernel/vmlinux", "kernel/modules.dep", "root/usr/bin/qemu-system-x86_64", "root/bin/busybox"]
+        {
+            let path = root.join(path);
+            std::fs::create_dir_all(path.parent().unwrap_or(root))?;
+            std::fs::write(path, "")?;
+        }
+        Ok(Cache::at(root.into())?)
+    }
 
     #[test]
     fn modules_come_after_what_they_depend_on_and_once() {

@@ -20,7 +20,8 @@ const SCRIPTS: &[(&str, u32, &str)] = &[
 const MODULES: [&str; 3] = ["9p", "9pnet_virtio", "overlay"];
 const CXL_MODULES: [&str; 6] = ["cxl_acpi", "cxl_pci", "cxl_port", "cxl_mem", "dax_cxl", "kmem"];
 
-pub(crate) fn build(cache: &Cache, machine: &Machine, job: &Job) -> Result<Vec<u8>, LabError> {
+/// Builds it; with the files of a job if the guest is to get none of the host's.
+pub(crate) fn build(cache: &Cache, machine: &Machine, packed: Option<&Job>) -> Result<Vec<u8>, LabError> {
     let mut archive = Archive::default();
     for folder in ["bin", "dev", "lab", "modules"] {
         archive.directory(folder);
@@ -46,9 +47,12 @@ pub(crate) fn build(cache: &Cache, machine: &Machine, job: &Job) -> Result<Vec<u
     for (name, permissions, text) in SCRIPTS {
         archive.file(name.as_bytes(), *permissions, text.as_bytes())?;
     }
-    archive.file(b"lab/settings", 0o644, script::settings(machine, job, &loaded).as_bytes())?;
-    archive.file(b"lab/program", 0o644, &script::program(job))?;
-    if packed::wanted(machine, job) {
+    let settings = script::machine_settings(machine, packed.is_some(), &loaded);
+    archive.file(b"lab/machine", 0o644, settings.as_bytes())?;
+    if let Some(job) = packed {
+        archive.directory("share");
+        archive.file(b"share/job", 0o644, script::job_settings(machine, job).as_bytes())?;
+        archive.file(b"share/program", 0o644, &script::program(job))?;
         packed::add(&mut archive, job)?;
     }
     Ok(archive.finish())

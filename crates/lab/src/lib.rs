@@ -2,7 +2,7 @@
 //! host runs under a tiering policy or under the kernel's own tiering.
 //!
 //! A [`machine::Machine`] describes the virtual machine, a [`job::Job`] the guest's work; [`session::run`]
-//! boots the guest and waits for its end, and [`counts::Counts`] are its kernel's counters.
+//! starts the guest and waits for its end, and [`counts::Counts`] are its kernel's counters.
 //! `docs/guide/lab.md` has a picture.
 //!
 //! ```
@@ -37,5 +37,6 @@ pub mod result;
 pub mod run_directory;
 mod script;
 pub mod session;
+mod snapshot;
 
 pub use error::LabError;

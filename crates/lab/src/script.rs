@@ -8,46 +8,58 @@ use crate::job::{Job, PolicyRun, Start, Task};
 use crate::kernel_tiering::Mechanism;
 use crate::layout::physical_ranges;
 use crate::machine::Machine;
-use crate::packed;
+use crate::snapshot;
 
 /// Folder in the guest for the lab's files.
 const PLACE: &str = "/run/isotherm-lab";
 /// Program's cgroup, which the guest has created.
 const GROUP: &str = "/sys/fs/cgroup/lab";
 
-/// Returns the guest's settings as variables of a shell.
-pub(crate) fn settings(machine: &Machine, job: &Job, modules: &[String]) -> String {
+/// Returns what the guest must know to boot, as variables of a shell.
+pub(crate) fn machine_settings(machine: &Machine, packed: bool, modules: &[String]) -> String {
     let ranges = physical_ranges(machine);
     let last = machine.nodes.len() - 1;
-    let (kernel, demotes) = (job.tiering.kernel(), job.tiering.demotes());
-    let either = |condition: bool, yes: &str, no: &str| if condition { yes } else { no }.to_owned();
-    let start = match job.start {
-        Start::FirstTouch => String::new(),
-        Start::Slow => last.to_string(),
-        Start::Fast => "0".into(),
-    };
-    let values = [
+    variables([
         ("MODULES", modules.join(" ")),
+        ("PAUSE", either(snapshot::possible(machine), "1", "")),
         ("CXL", either(machine.has_cxl(), "1", "")),
-        ("ROOT", either(packed::wanted(machine, job), "packed", "9p")),
-        ("TASK", either(job.task == Task::Shell, "shell", "program")),
+        ("ROOT", either(packed, "packed", "9p")),
         ("HUGE_PAGES", machine.huge_pages.name().into()),
-        ("MGLRU", either(kernel.multi_generational, "y", "n")),
-        ("DEMOTION", demotes.to_string()),
-        ("NUMA_BALANCING", either(kernel.mechanism == Mechanism::NumaBalancing, "2", "0")),
-        ("DAMON", either(kernel.mechanism == Mechanism::Damon, "1", "")),
         ("FAST_NODE", "0".into()),
         ("SLOW_NODE", last.to_string()),
         ("ALL_NODES", format!("0-{last}")),
-        ("START_NODES", start),
-        ("ROOM", job.room.iter().map(|bytes| bytes.0.to_string()).collect::<Vec<_>>().join(" ")),
         ("FAST_RANGES", range_words(&ranges[0])),
         ("SLOW_RANGES", range_words(&ranges[last])),
         ("ZSWAP", machine.zswap.map_or("", |zswap| zswap.compressor.name()).into()),
         ("ZSWAP_BYTES", machine.zswap.map_or(0, |zswap| zswap.swap.0).to_string()),
-    ];
-    let line = |(name, value): (&str, String)| format!("{name}='{value}'\n");
-    values.into_iter().map(line).collect()
+    ])
+}
+
+/// Returns what the guest must know to do its job, as variables of a shell.
+pub(crate) fn job_settings(machine: &Machine, job: &Job) -> String {
+    let (kernel, demotes) = (job.tiering.kernel(), job.tiering.demotes());
+    let start = match job.start {
+        Start::FirstTouch => String::new(),
+        Start::Slow => (machine.nodes.len() - 1).to_string(),
+        Start::Fast => "0".into(),
+    };
+    variables([
+        ("TASK", either(job.task == Task::Shell, "shell", "program")),
+        ("MGLRU", either(kernel.multi_generational, "y", "n")),
+        ("DEMOTION", demotes.to_string()),
+        ("NUMA_BALANCING", either(kernel.mechanism == Mechanism::NumaBalancing, "2", "0")),
+        ("DAMON", either(kernel.mechanism == Mechanism::Damon, "1", "")),
+        ("START_NODES", start),
+        ("ROOM", job.room.iter().map(|bytes| bytes.0.to_string()).collect::<Vec<_>>().join(" ")),
+    ])
+}
+
+fn either(condition: bool, yes: &str, no: &str) -> String {
+    if condition { yes } else { no }.to_owned()
+}
+
+fn variables<const N: usize>(values: [(&str, String); N]) -> String {
+    values.into_iter().map(|(name, value)| format!("{name}='{value}'\n")).collect()
 }
 
 /// Joins ranges as `start-end` in decimal, separated by spaces.
@@ -138,14 +150,18 @@ mod tests {
     fn settings_say_what_the_kernel_does() -> Result<(), LabError> {
         let machine = Machine::builtin("small")?;
         let text =
-            |name: &str| Ok::<_, LabError>(settings(&machine, &job(PolicyRun::Kernel(name.parse()?)), &[]));
+            |name: &str| Ok::<_, LabError>(job_settings(&machine, &job(PolicyRun::Kernel(name.parse()?))));
         let numab = text("numab-lru")?;
         for line in ["NUMA_BALANCING='2'", "DEMOTION='true'", "MGLRU='n'", "DAMON=''", "START_NODES='1'"] {
             assert!(numab.contains(line), "{line} in {numab}");
         }
         let damon = text("damon")?;
-        for line in ["DAMON='1'", "DEMOTION='false'", "FAST_RANGES='0-402653184'", "ROOM='1048576 3145728'"] {
+        for line in ["DAMON='1'", "DEMOTION='false'", "ROOM='1048576 3145728'"] {
             assert!(damon.contains(line), "{line} in {damon}");
+        }
+        let machine = machine_settings(&machine, false, &["9p".into()]);
+        for line in ["FAST_RANGES='0-402653184'", "MODULES='9p'", "PAUSE='1'", "ROOT='9p'", "CXL=''"] {
+            assert!(machine.contains(line), "{line} in {machine}");
         }
         Ok(())
     }

@@ -11,6 +11,7 @@ mod interleaving;
 mod neoprof;
 mod programs;
 mod refused;
+mod snapshot;
 mod support;
 mod three_nodes;
 mod tiering;

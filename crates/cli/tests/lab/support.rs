@@ -72,8 +72,13 @@ impl Lab {
         self.runs.path().join(number.to_string())
     }
 
-    /// Returns the command `isotherm lab VERB OPTIONS -- PROGRAM`.
+    /// Runs the command `isotherm lab VERB OPTIONS -- PROGRAM`.
     pub(crate) fn verb(verb: &str, options: &[&str], program: &[&str], input: &[u8]) -> RunStats {
+        fed(&mut Self::command(verb, options, program), input)
+    }
+
+    /// Returns the command `isotherm lab VERB OPTIONS -- PROGRAM`.
+    pub(crate) fn command(verb: &str, options: &[&str], program: &[&str]) -> Command {
         let mut command = Command::new(BINARY);
         command
             .args(["lab", verb])
@@ -85,7 +90,7 @@ impl Lab {
             .env_clear()
             .envs(std::env::vars_os().filter(|(name, _)| OURS.iter().any(|&own| name == own)))
             .env("PATH", "/usr/bin:/bin");
-        fed(&mut command, input)
+        command
     }
 
     /// Starts a guest, interrupts `isotherm` as Ctrl-C does, and counts the remaining guests of this run.

@@ -1,8 +1,8 @@
 //! QEMU's command line for a virtual machine.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::os::fd::RawFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::cache::Cache;
 use crate::machine::{Machine, NodeKind};
@@ -48,6 +48,10 @@ pub struct Guest<'a> {
     pub plugin: Option<&'a Path>,
     pub hardware: Option<&'a Path>,
     pub interactive: bool,
+    /// Number of the socket by which QEMU is controlled, for a guest that pauses where its job begins.
+    pub monitor: Option<RawFd>,
+    /// Booted guest to start from.
+    pub snapshot: Option<PathBuf>,
 }
 
 /// Returns QEMU's command line, without the program's name.
@@ -71,6 +75,18 @@ pub fn arguments(guest: &Guest<'_>) -> Vec<OsString> {
     }
     for (name, port) in &guest.ports {
         stream(&mut line, name, port);
+    }
+    if let Some(number) = guest.monitor {
+        line.pair("-chardev", format!("socket,id=monitor,fd={number}"));
+        line.pair("-mon", "chardev=monitor,mode=control");
+        // By this device the guest pauses; its kernel has no driver for it loaded.
+        line.pair("-device", "pvpanic");
+        line.pair("-action", "panic=pause");
+        // The guest's kernel takes new random numbers when it continues from a snapshot.
+        line.pair("-device", "vmgenid,guid=auto");
+    }
+    if let Some(path) = &guest.snapshot {
+        line.pair("-incoming", [OsStr::new("file:"), path.as_os_str()].join(OsStr::new("")));
     }
     let more: &[&str] = if guest.machine.deterministic { &["nokaslr", "norandmaps"] } else { &[] };
     line.pair("-append", [&KERNEL_WORDS, more].concat().join(" "));

@@ -5,18 +5,21 @@ use crate::LabError;
 
 fn line(machine: &Machine, interactive: bool) -> Result<Vec<String>, Box<dyn std::error::Error>> {
     let folder = tempfile::tempdir()?;
-    for path in
-        ["kernel/vmlinux", "kernel/modules.dep", "root/usr/bin/qemu-system-x86_64", "root/bin/busybox"]
-    {
-        let path = folder.path().join(path);
-        std::fs::create_dir_all(path.parent().unwrap_or(&path))?;
-        std::fs::write(path, "")?;
-    }
-    let cache = Cache::at(folder.path().into())?;
+    let cache = crate::cache::tests::filled(folder.path())?;
     let run = RunDirectory::at(folder.path().join("run,1"))?;
     let ports = vec![("stdout", Port::Socket(7)), ("stderr", Port::File("/a,b".into()))];
     let plugin = Some(Path::new("/p.so"));
-    let guest = Guest { machine, cache: &cache, run: &run, ports, plugin, hardware: None, interactive };
+    let guest = Guest {
+        machine,
+        cache: &cache,
+        run: &run,
+        ports,
+        plugin,
+        hardware: None,
+        interactive,
+        monitor: None,
+        snapshot: None,
+    };
     Ok(arguments(&guest).into_iter().map(|word| word.to_string_lossy().into_owned()).collect())
 }
 
@@ -66,6 +69,34 @@ fn a_cxl_device_stands_behind_its_bridge() -> Result<(), Box<dyn std::error::Err
     assert!(has(&line, "-device", "cxl-type3,bus=cxl-port,volatile-memdev=memory1"));
     assert!(has(&line, "-cpu", ",-hypervisor") && has(&line, "-m", "536870912B"));
     assert!(!has(&line, "-numa", "nodeid=1"));
+    Ok(())
+}
+
+#[test]
+fn a_guest_that_pauses_is_controlled_by_a_socket_and_may_start_from_a_file()
+-> Result<(), Box<dyn std::error::Error>> {
+    let machine = Machine::builtin("small")?;
+    let folder = tempfile::tempdir()?;
+    let cache = crate::cache::tests::filled(folder.path())?;
+    let run = RunDirectory::at(folder.path().join("run"))?;
+    let (snapshot, monitor) = (Some("/a,b".into()), Some(9));
+    let (plugin, hardware, ports) = (None, None, Ports::new());
+    let guest = Guest {
+        machine: &machine,
+        cache: &cache,
+        run: &run,
+        ports,
+        plugin,
+        hardware,
+        interactive: false,
+        monitor,
+        snapshot,
+    };
+    let words: Vec<_> =
+        arguments(&guest).into_iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    assert!(has(&words, "-chardev", "socket,id=monitor,fd=9") && has(&words, "-action", "panic=pause"));
+    // QEMU takes commas in this path as they are.
+    assert!(has(&words, "-incoming", "file:/a,b"), "{words:?}");
     Ok(())
 }
 

@@ -84,7 +84,12 @@ impl Lab {
         // Kept until the test's folder is removed.
         let run = RunDirectory::create(self.folder.path())?;
         let stop = Arc::new(AtomicBool::new(false));
-        let options = SessionOptions { time_limit: Some(self.limit), output: Output::Files, stop };
+        let options = SessionOptions {
+            time_limit: Some(self.limit),
+            output: Output::Files,
+            stop,
+            note: |line| eprintln!("{line}"),
+        };
         let ended = session::run(&self.machine, &job, &self.cache, &run, &options)?;
         let text =
             |path| Ok::<_, std::io::Error>(String::from_utf8_lossy(&std::fs::read(path)?).into_owned());

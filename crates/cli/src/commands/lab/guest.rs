@@ -33,7 +33,8 @@ pub(super) fn session_options(time_limit: Option<Nanos>, output: Output) -> Resu
     let flag = Arc::clone(&stop);
     ctrlc::set_handler(move || flag.store(true, Ordering::Relaxed)).map_err(Failure::failed)?;
     let time_limit = time_limit.map(|time| Duration::from_nanos(time.0));
-    Ok(SessionOptions { time_limit, output, stop })
+    let note = |line: &str| say(&format!("isotherm: {line}\n"));
+    Ok(SessionOptions { time_limit, output, stop, note })
 }
 
 /// Runs a guest; says what its kernel wrote about the program's end.
