@@ -103,7 +103,7 @@ impl Step<'_> {
 }
 
 fn narrow(part: &Part, wide: &[i32], narrow: &mut Vec<u8>) -> Result<(), TraceError> {
-    // A look at all of them at once is three times as fast as a search.
+    // Unlike a search, this looks at many at once.
     let bits = wide.iter().fold(0, |bits, distance| bits | distance);
     if u8::try_from(bits).is_err() {
         let too_far = wide.iter().find(|&&distance| u8::try_from(distance).is_err()).unwrap_or(&bits);

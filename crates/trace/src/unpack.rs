@@ -121,7 +121,7 @@ fn join<const WIDTH: usize>(split: &[u8], values: &mut [[u8; WIDTH]]) {
 }
 
 /// Returns the four bytes of each value of a block from byte `first` on. The compiler makes it interleave
-/// vectors, which takes a third of the time of moving byte by byte.
+/// vectors, which takes less than half the time of moving byte by byte.
 fn words<'a>(bytes: impl Fn(usize) -> &'a [u8; BLOCK], first: usize) -> [u32; BLOCK] {
     let pairs = |first| -> [u16; BLOCK] {
         let (low, high) = (bytes(first), bytes(first + 1));
