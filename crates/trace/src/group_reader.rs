@@ -103,8 +103,11 @@ impl Step<'_> {
 }
 
 fn narrow(part: &Part, wide: &[i32], narrow: &mut Vec<u8>) -> Result<(), TraceError> {
-    if let Some(distance) = wide.iter().find(|&&distance| u8::try_from(distance).is_err()) {
-        let problem = format!("holds {distance}");
+    // Unlike a search, this looks at many at once.
+    let bits = wide.iter().fold(0, |bits, distance| bits | distance);
+    if u8::try_from(bits).is_err() {
+        let too_far = wide.iter().find(|&&distance| u8::try_from(distance).is_err()).unwrap_or(&bits);
+        let problem = format!("holds {too_far}");
         return Err(part.wrong(Column::Dependence, problem, "distances of at most 255".into()));
     }
     narrow.extend(wide.iter().map(|&distance| distance as u8));

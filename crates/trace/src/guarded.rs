@@ -6,18 +6,17 @@ use std::path::Path;
 use std::sync::Arc;
 
 use parquet::basic::Type as Physical;
-use parquet::column::page::PageReader;
 use parquet::column::reader::ColumnReaderImpl;
 use parquet::data_type::DataType;
 use parquet::errors::ParquetError;
 use parquet::file::metadata::{
     ColumnChunkMetaData, ParquetMetaData, ParquetMetaDataReader, RowGroupMetaData,
 };
-use parquet::file::serialized_reader::SerializedPageReader;
 
 use crate::contain::contained;
 use crate::open_regular;
 use crate::pages::{GuardedFile, GuardedPages};
+use crate::unpack::Unpacker;
 
 const MAGIC: &[u8; 4] = b"PAR1";
 /// A magic at both ends, and the footer's length before the second one.
@@ -39,7 +38,8 @@ pub enum Refusal {
 /// A Parquet file with a footer that could be read.
 #[derive(Debug)]
 pub struct GuardedParquet {
-    file: Arc<GuardedFile>,
+    file: Arc<File>,
+    unpacker: Unpacker,
     metadata: ParquetMetaData,
     bytes: u64,
 }
@@ -50,13 +50,18 @@ impl GuardedParquet {
     /// # Errors
     /// A file that cannot be read, is not Parquet, or has lost its end.
     pub fn open(path: &Path) -> Result<Self, Refusal> {
+        Self::open_with(path, Unpacker::default())
+    }
+
+    /// Opens a file as [`GuardedParquet::open`], whose pages are decompressed by `unpacker`.
+    pub(crate) fn open_with(path: &Path, unpacker: Unpacker) -> Result<Self, Refusal> {
         let io = |action| move |source| Refusal::Io(action, source);
         let mut file = open_regular(path).map_err(io("open"))?;
         let bytes = file.metadata().map_err(io("examine"))?.len();
         check_magic(&mut file, bytes)?;
         let metadata = attempt(|| ParquetMetaDataReader::new().parse_and_finish(&file))
             .map_err(|reason| Refusal::Foreign(format!("its footer is unreadable ({reason})")))?;
-        Ok(Self { file: Arc::new(GuardedFile(file)), metadata, bytes })
+        Ok(Self { file: Arc::new(file), unpacker, metadata, bytes })
     }
 
     /// Returns the size of the file.
@@ -113,9 +118,9 @@ impl GuardedParquet {
         let group = self.metadata.row_group(group);
         let chunk = group.column(position);
         let rows = group.num_rows().unsigned_abs();
-        let pages = SerializedPageReader::new(self.file.clone(), chunk, rows as usize, None)?;
-        let pages: Box<dyn PageReader> = Box::new(GuardedPages::new(pages, rows, width));
-        Ok(ColumnReaderImpl::new(chunk.column_descr_ptr(), pages))
+        let file = GuardedFile::new(self.file.clone());
+        let pages = GuardedPages::open(file, chunk, rows, width, &self.unpacker)?;
+        Ok(ColumnReaderImpl::new(chunk.column_descr_ptr(), Box::new(pages)))
     }
 }
 

@@ -41,6 +41,7 @@ mod reader;
 pub mod record;
 mod regular;
 mod rows;
+mod unpack;
 mod writer;
 
 pub use contents::{CONTENTS_FILE, Contents, INCOMPRESSIBLE, Shares, read_contents, shares, write_contents};

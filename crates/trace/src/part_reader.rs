@@ -10,6 +10,7 @@ use parquet::file::metadata::RowGroupMetaData;
 
 use crate::format::{Column, FORMAT_VERSION, PROVENANCE_KEY, VERSION_KEY};
 use crate::guarded::{GuardedParquet, Refusal, attempt};
+use crate::unpack::Unpacker;
 use crate::{Provenance, TraceError};
 
 #[derive(Debug)]
@@ -23,8 +24,8 @@ pub(crate) struct Part {
 }
 
 impl Part {
-    pub(crate) fn open(path: &Path) -> Result<Self, TraceError> {
-        let parquet = GuardedParquet::open(path).map_err(|refusal| match refusal {
+    pub(crate) fn open(path: &Path, unpacker: &Unpacker) -> Result<Self, TraceError> {
+        let parquet = GuardedParquet::open_with(path, unpacker.clone()).map_err(|refusal| match refusal {
             Refusal::Io(action, source) => TraceError::Io { path: path.into(), action, source },
             Refusal::Foreign(reason) => not_a_trace(path, &reason),
             Refusal::Truncated(reason) => TraceError::Truncated { path: path.into(), reason },

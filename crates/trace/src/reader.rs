@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::format::{part_number, part_path};
 use crate::group_reader::GroupReader;
 use crate::part_reader::Part;
+use crate::unpack::Unpacker;
 use crate::{Provenance, Rows, TraceError};
 
 /// Rows read at once: few enough that the columns stay in the cache between the decoder and the user.
@@ -20,6 +21,7 @@ pub struct TraceReader {
     bytes: u64,
     next_path: usize,
     open: Option<OpenPart>,
+    unpacker: Unpacker,
 }
 
 struct OpenPart {
@@ -44,14 +46,15 @@ impl TraceReader {
         let io = |source| TraceError::Io { path: path.into(), action: "open", source };
         let is_directory = fs::metadata(path).map_err(io)?.is_dir();
         let paths = if is_directory { parts(path)? } else { vec![path.to_owned()] };
+        let unpacker = Unpacker::default();
         let (mut rows, mut bytes, mut provenance) = (0u64, 0u64, Provenance::default());
         for path in &paths {
-            let part = Part::open(path)?;
+            let part = Part::open(path, &unpacker)?;
             rows = rows.saturating_add(part.rows());
             bytes += part.bytes;
             provenance = part.provenance;
         }
-        Ok(Self { paths, provenance, rows, bytes, next_path: 0, open: None })
+        Ok(Self { paths, provenance, rows, bytes, next_path: 0, open: None, unpacker })
     }
 
     /// Returns the origin of the trace, as stored in its last part.
@@ -91,7 +94,8 @@ impl TraceReader {
                 self.open = None;
                 return Ok(false);
             };
-            self.open = Some(OpenPart { part: Part::open(path)?, next_group: 0, group: None });
+            self.open =
+                Some(OpenPart { part: Part::open(path, &self.unpacker)?, next_group: 0, group: None });
             self.next_path += 1;
         }
     }

@@ -81,7 +81,8 @@ print(duckdb.sql(f"SELECT count(*), count(DISTINCT line >> 6) FROM '{sys.argv[1]
     assert_eq!(run(script, &[&path]).trim(), format!("({count}, {})", pages.len()));
 }
 
-/// Writes a trace with pyarrow, changed by `change`, an expression over `table`.
+/// Writes a trace with pyarrow, changed by `change`: an expression over `table` that gives a table, its
+/// compression, and perhaps other options.
 fn rewritten(directory: &Path, change: &str) -> PathBuf {
     let path = write(directory, "a.trace", &sample(5000));
     let file = directory.join("changed.parquet");
@@ -90,8 +91,8 @@ fn rewritten(directory: &Path, change: &str) -> PathBuf {
 import sys
 import pyarrow, pyarrow.parquet
 table = pyarrow.parquet.read_table(sys.argv[1] + "/part-00000.parquet")
-table, compression = {change}
-pyarrow.parquet.write_table(table, sys.argv[2], compression=compression)
+table, compression, *options = {change}
+pyarrow.parquet.write_table(table, sys.argv[2], compression=compression, **dict(*options))
 "#
     );
     run(&script, &[&path, &file]);
@@ -109,6 +110,24 @@ fn we_read_what_pyarrow_writes() {
     let file = rewritten(directory.path(), change);
     assert_eq!(read(&file).expect("a trace"), sample(5000));
     assert_eq!(TraceReader::open(&file).expect("a trace").provenance(), &provenance());
+}
+
+#[test]
+fn we_read_split_bytes_beside_levels_and_without_compression() {
+    let directory = tempfile::tempdir().expect("a directory");
+    for (version, compression) in [("1.0", "zstd"), ("2.0", "zstd"), ("1.0", "none"), ("2.0", "none")] {
+        for nullable in ["False", "True"] {
+            let change = format!(
+                r#"(table.cast(pyarrow.schema([(f.with_nullable({nullable})) for f in table.schema],
+                metadata=table.schema.metadata)), "{compression}", dict(data_page_version="{version}",
+                use_dictionary=False, data_page_size=8000,
+                column_encoding=dict.fromkeys(["line", "instructions", "thread"], "BYTE_STREAM_SPLIT")))"#
+            );
+            let directory = tempfile::tempdir_in(directory.path()).expect("a directory");
+            let file = rewritten(directory.path(), &change);
+            assert_eq!(read(&file).expect("a trace"), sample(5000), "{change}");
+        }
+    }
 }
 
 #[test]
