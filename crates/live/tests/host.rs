@@ -331,7 +331,7 @@ fn samples_arrive_with_their_pages_virtual_tiers_and_hits_are_summed() {
     let (batch, _) = step(&mut host);
     assert_eq!(batch.samples.len(), 1, "the rest comes with the next batch");
     assert_eq!(batch.counters.load_hits(), (2, 4));
-    assert!(batch.spent.elapsed > Nanos(0) && batch.spent.deciding > Nanos(0), "costs come along");
+    assert!(batch.spent.elapsed > Nanos(0), "what was spent comes along");
     let summary = host.summary();
     assert_eq!((summary.hit_ratio, summary.slowdown_at_most), (None, None), "four samples tell nothing");
     let missing = summary.missing.expect("evidence is missing");
