@@ -205,20 +205,6 @@ fn hybridtier_comes_to_the_closed_form_and_back_to_it() {
     check_policy(&lab, "hybridtier", &["--set", "hybridtier.plateau_start=1000000"]);
 }
 
-/// It pays for its moves, so it is slower there, and leaves pages that would not pay.
-#[test]
-fn isotherm_comes_near_the_closed_form_and_back_to_it() {
-    let Some(lab) = Lab::find_all() else { return };
-    let outcome = run(&lab, BY_INSTRUCTIONS, &["--policy", "isotherm", "--start", "slow"], &PROGRAM);
-    let (engine, kernel) = moves(&outcome.run);
-    eprintln!("{engine} moves; expected {:.3}", closed_form());
-    assert!(engine == kernel && kernel > 0, "the engine has moved {engine} pages, the kernel {kernel}");
-    assert!(outcome.filling < NEAR, "memory starts on the slow node: {:.3}", outcome.filling);
-    for (ratio, when) in [(outcome.after, "before the move"), (outcome.moved, "after it")] {
-        assert!(ratio > 0.8 * closed_form(), "{ratio:.3} {when}, expected {:.3}", closed_form());
-    }
-}
-
 #[test]
 fn an_engine_inside_of_the_program_comes_there_too() {
     let Some(lab) = Lab::find() else { return };

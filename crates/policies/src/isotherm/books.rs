@@ -14,6 +14,8 @@ const MEMORY: f64 = 0.75;
 const LEAST_ACCESSES: f64 = 1000.0;
 /// Misses of an entry from which on their own stall counts.
 const LEAST_MISSES: f64 = 100.0;
+/// Standard errors by which samples must tell of more events than there were misses.
+const CERTAIN: f64 = 2.0;
 /// Samples of a tier beside which another without any is idle.
 const TOLD: f64 = 64.0;
 /// A change of that share that wakes: in standard deviations, and beside them.
@@ -59,9 +61,10 @@ pub(crate) struct Books {
     pub(crate) sample: Mean,
     /// A moved page's price, of the program.
     pub(crate) page_move: Mean,
-    /// A thread's time per access, and per event that is sampled.
+    /// A thread's time per access.
     access: Mean,
-    event: Mean,
+    /// Recent time of threads, misses, events that samples stand for, and the sum of their squares.
+    recent: [f64; 4],
     /// Stall of a slow access, and of one of each tier.
     stall: Mean,
     stalls: Vec<Mean>,
@@ -103,7 +106,7 @@ impl Default for Books {
             sample: Mean::default(),
             page_move: Mean::default(),
             access: Mean::default(),
-            event: Mean::default(),
+            recent: [0.0; 4],
             stall: Mean::default(),
             stalls: Vec::new(),
             served: Vec::new(),
@@ -173,8 +176,9 @@ impl Books {
             all = sampled;
         }
         self.access.add(running, all);
-        // Sources sample stores that the counters of misses do not tell.
-        self.event.add(running, all.max(sampled));
+        let squares = batch.samples.iter().map(|sample| f64::from(sample.weight).powi(2)).sum();
+        let recent = [running, all, sampled, squares];
+        self.recent.iter_mut().zip(recent).for_each(|(sum, new)| *sum = *sum * MEMORY + new);
         self.sample.add(sampling, batch.samples.len() as f64 + batch.lost as f64);
     }
 
@@ -369,9 +373,12 @@ impl Books {
         self.unit
     }
 
-    /// Returns a thread's time per event that is sampled.
+    /// Returns a thread's time per event that is sampled: per miss, or less where samples tell of more events,
+    /// since sources sample stores that the counters of misses do not.
     pub(crate) fn pace(&self) -> Option<f64> {
-        self.event.get()
+        let [time, misses, sampled, squares] = self.recent;
+        let events = misses.max(sampled - CERTAIN * squares.sqrt());
+        (events > 0.0).then(|| time / events)
     }
 
     /// Returns how long the program ran.
@@ -489,12 +496,17 @@ mod tests {
     #[test]
     fn regression_the_pace_of_sampled_events_is_that_of_samples_where_misses_are_fewer() {
         let mut books = Books::default();
-        let samples = vec![sample(0); 40];
+        let samples = vec![sample(0); 64];
         for entry in 1..=3 {
             books.begin(&batch(entry, &samples), [Nanos(0); 2].into_iter());
             books.end();
         }
-        assert_eq!(books.pace(), Some(2e6 / (40.0 * 100.0)), "40 samples, each for 100 events, in 2 ms");
+        let pace = books.pace().expect("known");
+        let told = 2e6 / (64.0 * 100.0);
+        assert!((told..1.25 * told).contains(&pace), "64 samples, each for 100 events, in 2 ms: {pace}");
+        let few = vec![Sample { weight: 1_000_000, ..sample(0) }; 3];
+        books.begin(&batch(4, &few), [Nanos(0); 2].into_iter());
+        assert!(books.pace() > Some(1000.0), "three samples are chance: {:?}", books.pace());
     }
 
     #[test]
