@@ -373,8 +373,8 @@ impl Books {
         self.unit
     }
 
-    /// Returns a thread's time per event that is sampled: per miss, or less where samples tell of more events,
-    /// since sources sample stores that the counters of misses do not.
+    /// Returns a thread's time per event that is sampled: per miss, or less where samples tell of more.
+    /// Sources sample stores that the counters of misses leave out.
     pub(crate) fn pace(&self) -> Option<f64> {
         let [time, misses, sampled, squares] = self.recent;
         let events = misses.max(sampled - CERTAIN * squares.sqrt());
