@@ -195,7 +195,17 @@ fn without_migration_the_daemon_costs_next_to_nothing() {
     // Its processor time is its instructions, including those of the kernel on its behalf.
     let machine = Counted::new("neoprof", &[]);
     let policy = ["--policy", "neomem", "--scale", "1", "--set", "neomem.migrate=false", "--start", "slow"];
-    let program = ["planted", "--size", "64M", "--hot", "12.5%", "--operations", "20000000"];
+    let program = [
+        "planted",
+        "--size",
+        "64M",
+        "--hot",
+        "12.5%",
+        "--operations",
+        "20000000",
+        "--move-after",
+        "16000000",
+    ];
     let outcome = run(&lab, &machine.file, &policy, &program);
     let (measured, device) = measured(&outcome.run);
     let modelled = measured.modelled_ns as f64;
