@@ -27,7 +27,7 @@ use monitor::Monitor;
 use streams::Streams;
 
 const LOOK: Duration = Duration::from_millis(20);
-/// Time for QEMU to end by itself once it is told to.
+/// Time for QEMU to do what it is told: to end by itself, or to let a guest continue.
 const GRACE: Duration = Duration::from_secs(5);
 
 /// Destination of the program's streams.
@@ -175,7 +175,7 @@ fn begin(guest: &mut Guest<'_>, initramfs: &[u8], watch: &Watch<'_>) -> Result<Q
             if let Step::Exited = qemu.until(&["completed"], watch)? {
                 Some(last_words(guest.run, qemu.end(false)?))
             } else {
-                qemu.resume(watch)?;
+                qemu.resume(guest.run, watch)?;
                 return Ok(qemu);
             }
         }
@@ -195,7 +195,7 @@ fn begin(guest: &mut Guest<'_>, initramfs: &[u8], watch: &Watch<'_>) -> Result<Q
                 "{shown}: cannot save this snapshot ({problem}), so the next guest boots, too; expected a folder with room"
             ));
         }
-        qemu.resume(watch)?;
+        qemu.resume(guest.run, watch)?;
     }
     Ok(qemu)
 }
@@ -303,10 +303,14 @@ impl Qemu {
     }
 
     /// Lets a paused guest continue.
-    fn resume(&mut self, watch: &Watch<'_>) -> Result<(), LabError> {
-        let refused = Step::Heard("error".into());
+    fn resume(&mut self, run: &RunDirectory, watch: &Watch<'_>) -> Result<(), LabError> {
+        let (refused, told) = (Step::Heard("error".into()), Instant::now());
         // QEMU refuses as long as it closes the file of a snapshot.
         while self.ask(("cont", json!({})), &["RESUME", "error"], watch)? == refused {
+            if told.elapsed() > GRACE {
+                let reason = "QEMU does not let the paused guest continue".into();
+                return Err(LabError::Ended { reason, console: run.console() });
+            }
             std::thread::sleep(LOOK);
         }
         Ok(())

@@ -171,12 +171,13 @@ impl Books {
         if all >= LEAST_ACCESSES {
             self.watch(slow / all);
         }
-        let sampled: f64 = batch.samples.iter().map(|sample| f64::from(sample.weight)).sum();
+        let weights = batch.samples.iter().map(|sample| f64::from(sample.weight));
+        let (sampled, squares) =
+            weights.fold((0.0, 0.0), |(sum, squares), weight| (sum + weight, squares + weight * weight));
         if counters.tiers.is_empty() {
             all = sampled;
         }
         self.access.add(running, all);
-        let squares = batch.samples.iter().map(|sample| f64::from(sample.weight).powi(2)).sum();
         let recent = [running, all, sampled, squares];
         self.recent.iter_mut().zip(recent).for_each(|(sum, new)| *sum = *sum * MEMORY + new);
         self.sample.add(sampling, batch.samples.len() as f64 + batch.lost as f64);
