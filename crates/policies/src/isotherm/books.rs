@@ -187,9 +187,9 @@ impl Books {
         self.sample.add(sampling, batch.samples.len() as f64 + batch.lost as f64);
     }
 
-    /// Notes the stall of slow accesses, by the square of their share of all. Slow accesses wait together. The
-    /// few that are left beside fast ones wait alone, each for longer, and tell nothing of what those that
-    /// are fast now would wait if they were slow.
+    /// Notes the stall of slow accesses, weighed by the square of their share of all. Slow accesses wait
+    /// together. The few that are left beside fast ones wait alone, each for longer, and tell nothing of what
+    /// those that are fast now would wait if they were slow.
     fn note_together(&mut self, stall: f64, slow: f64, all: f64) {
         if all > 0.0 {
             let (kept, weight) = (self.kept(), (slow / all).powi(2));
