@@ -94,27 +94,23 @@ fn measure_coalescing(criterion: &mut Criterion, stream: &[u32]) {
     group.finish();
 }
 
-/// Measures PACT's updates: a stall added to each page's value, in batches as at a window's end and one by
-/// one.
+/// Measures PACT's updates: a stall added to each page's value, in batches as at a window's end.
 fn measure_pac(criterion: &mut Criterion, stream: &[u32]) {
     let mut table = PacTable::new(PAGES as usize, usize::MAX, Cooling::OFF);
-    (0..PAGES).for_each(|page| {
-        table.add(page, 1.0);
-    });
+    let mut values = Vec::new();
+    let pages: Vec<u32> = (0..PAGES).collect();
+    for chunk in pages.chunks(BATCH) {
+        let first: Vec<(u32, f32)> = chunk.iter().map(|&page| (page, 1.0)).collect();
+        table.add_batch(&first, &mut values);
+    }
     println!(
         "pac-table: {:.1} bytes a page at {} pages",
         table.bytes() as f64 / table.len() as f64,
         table.len()
     );
     let updates: Vec<(u32, f32)> = stream.iter().map(|&page| (page, 100.0)).collect();
-    let mut values = Vec::new();
     let mut group = criterion.benchmark_group("pac-table");
     group.throughput(Throughput::Elements(BATCH as u64));
-    batches(&mut group, "update", &mut DenseTable::<u8>::new(0), |_, batch| {
-        updates[batch * BATCH..][..BATCH].iter().for_each(|&(page, amount)| {
-            black_box(table.add(page, amount));
-        });
-    });
     batches(&mut group, "update-batch", &mut DenseTable::<u8>::new(0), |_, batch| {
         table.add_batch(&updates[batch * BATCH..][..BATCH], &mut values);
     });

@@ -3,18 +3,20 @@
 //! Counters give a tier's misses, requests in flight and busy cycles, samples give pages; neither gives a
 //! page's stall. Over a window `MLP = T1 / T2`, and stalls are `S = k x misses / MLP` (Equation 1,
 //! [`Window::stall`]). Each sampled page gets a share of `S` proportional to its samples (Algorithm 1),
-//! summed up in [`PacTable`]: an open-addressing hash table of 12-byte entries in shards that grow one at a
-//! time by a quarter, so that it takes up to 20 bytes a tracked page, and no pause exceeds one shard's
-//! growth.
+//! summed up in [`PacTable`]: an open-addressing hash table of cache lines with five entries each, in shards
+//! that grow one at a time by a quarter, so that it takes up to 23 bytes a tracked page, and no pause exceeds
+//! one shard's growth.
 
 use std::hint::black_box;
 
 use crate::hash::{mix, reduce, remix};
 
-/// Slots of a new shard.
-const SMALLEST: usize = 16;
+/// Entries of a cache line.
+const LANES: usize = 5;
+/// Lines of a new shard.
+const SMALLEST: usize = 4;
 /// Largest load of a shard, in percent.
-const FULL: usize = 80;
+const FULL: usize = 70;
 /// Size of a grown shard, in percent of the old one.
 const GROWTH: usize = 125;
 /// Approximate pages per shard when every page is tracked.
@@ -77,75 +79,122 @@ struct Entry {
     value: f32,
 }
 
-const VACANT: Entry = Entry { page: EMPTY, seen: 0, value: 0.0 };
+/// A cache line of entries, from which a page's search begins: most searches end in their first line.
+#[derive(Debug, Clone, Copy)]
+#[repr(align(64))]
+struct Line {
+    pages: [u32; LANES],
+    seen: [u32; LANES],
+    values: [f32; LANES],
+}
 
-/// Part of the table. A page's hash chooses the shard and its [`remix`] the slot, which are thus independent.
+const VACANT: Line = Line { pages: [EMPTY; LANES], seen: [0; LANES], values: [0.0; LANES] };
+
+/// An entry's line and its place there.
+type Slot = (usize, usize);
+
+/// Part of the table. A page's hash chooses the shard and its [`remix`] the line, which are thus independent.
 #[derive(Debug, Clone, Default)]
 struct Shard {
-    entries: Box<[Entry]>,
+    lines: Box<[Line]>,
     used: usize,
 }
 
 impl Shard {
     /// Returns the slot of the page's entry, or the empty slot where it belongs.
     #[inline]
-    fn find(&self, page: u32, hash: u64) -> usize {
-        let mut slot = self.home(hash);
-        while self.entries[slot].page != page && self.entries[slot].page != EMPTY {
-            slot = self.next(slot);
+    fn find(&self, page: u32, hash: u64) -> Slot {
+        self.find_from(self.home(hash), page)
+    }
+
+    #[inline]
+    fn find_from(&self, mut line: usize, page: u32) -> Slot {
+        loop {
+            // Without a branch for each lane, the processor runs on to the next searches' lines.
+            let lanes = self.lines[line].pages.iter().enumerate();
+            let found = lanes.fold(0, |found, (lane, &other)| {
+                found | (u32::from(other == page) | u32::from(other == EMPTY)) << lane
+            });
+            if found != 0 {
+                return (line, found.trailing_zeros() as usize % LANES);
+            }
+            line = self.next_line(line);
         }
-        slot
     }
 
     #[inline]
     fn home(&self, hash: u64) -> usize {
-        reduce(hash, self.entries.len() as u64)
+        reduce(hash, self.lines.len() as u64)
     }
 
     #[inline]
-    fn next(&self, slot: usize) -> usize {
-        if slot + 1 == self.entries.len() { 0 } else { slot + 1 }
+    fn next_line(&self, line: usize) -> usize {
+        if line + 1 == self.lines.len() { 0 } else { line + 1 }
+    }
+
+    fn next(&self, (line, lane): Slot) -> Slot {
+        if lane + 1 == LANES { (self.next_line(line), 0) } else { (line, lane + 1) }
+    }
+
+    fn slots(&self) -> usize {
+        self.lines.len() * LANES
+    }
+
+    fn get(&self, (line, lane): Slot) -> Entry {
+        let Line { pages, seen, values } = &self.lines[line];
+        Entry { page: pages[lane], seen: seen[lane], value: values[lane] }
+    }
+
+    fn set(&mut self, (line, lane): Slot, entry: Entry) {
+        let line = &mut self.lines[line];
+        (line.pages[lane], line.seen[lane], line.values[lane]) = (entry.page, entry.seen, entry.value);
+    }
+
+    fn iter(&self) -> impl Iterator<Item = Entry> + '_ {
+        let slots = (0..self.lines.len()).flat_map(|line| (0..LANES).map(move |lane| (line, lane)));
+        slots.map(|slot| self.get(slot)).filter(|entry| entry.page != EMPTY)
     }
 
     #[cold]
     fn grow(&mut self) {
-        let size = (self.entries.len() * GROWTH / 100).max(SMALLEST);
-        let old = std::mem::replace(&mut self.entries, vec![VACANT; size].into_boxed_slice());
-        for entry in old.iter().filter(|entry| entry.page != EMPTY) {
-            let slot = self.find(entry.page, remix(mix(entry.page)));
-            self.entries[slot] = *entry;
+        let size = (self.lines.len() * GROWTH / 100).max(SMALLEST);
+        let new = vec![VACANT; size].into_boxed_slice();
+        let old = Self { lines: std::mem::replace(&mut self.lines, new), used: self.used };
+        for entry in old.iter() {
+            self.set(self.find(entry.page, remix(mix(entry.page))), entry);
         }
     }
 
     /// Empties a slot and moves up the entries that it had displaced.
-    fn vacate(&mut self, mut hole: usize) {
-        let length = self.entries.len();
+    fn vacate(&mut self, mut hole: Slot) {
+        let length = self.lines.len();
         let mut slot = hole;
         loop {
             slot = self.next(slot);
-            let page = self.entries[slot].page;
-            if page == EMPTY {
+            let entry = self.get(slot);
+            if entry.page == EMPTY || slot == hole {
                 break;
             }
-            // An entry may fill the hole unless its home lies behind the hole.
-            let home = self.home(remix(mix(page)));
-            if (slot + length - home) % length >= (slot + length - hole) % length {
-                self.entries[hole] = self.entries[slot];
+            // An entry may fill the hole unless its home lies behind the hole's line.
+            let home = self.home(remix(mix(entry.page)));
+            if (slot.0 + length - home) % length >= (slot.0 + length - hole.0) % length {
+                self.set(hole, entry);
                 hole = slot;
             }
         }
-        self.entries[hole] = VACANT;
+        self.set(hole, Entry { page: EMPTY, seen: 0, value: 0.0 });
         self.used -= 1;
     }
 
-    /// Returns the slot of the least value among the entries near `slot`.
-    fn least_near(&self, mut slot: usize) -> usize {
+    /// Returns the slot of the least value among the entries near `line`.
+    fn least_near(&self, line: usize) -> Slot {
+        let mut slot = (line, 0);
         let (mut least, mut looked) = (None, 0);
-        for _ in 0..self.entries.len() {
-            if self.entries[slot].page != EMPTY {
-                let value = self.entries[slot].value;
-                if least.is_none_or(|(_, smallest)| value < smallest) {
-                    least = Some((slot, value));
+        for _ in 0..self.slots() {
+            let entry = self.get(slot);
+            if entry.page != EMPTY {
+                if least.is_none_or(|(_, smallest)| entry.value < smallest) {
+                    least = Some((slot, entry.value));
                 }
                 looked += 1;
                 if looked == NEIGHBOURS {
@@ -158,6 +207,13 @@ impl Shard {
     }
 }
 
+/// Where the search for a page begins.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    shard: u32,
+    line: u32,
+}
+
 /// Accumulated value of each sampled page.
 #[derive(Debug, Clone)]
 pub struct PacTable {
@@ -168,7 +224,9 @@ pub struct PacTable {
     tracked: usize,
     displaced: u64,
     samples: u32,
-    hashes: Vec<u64>,
+    places: Vec<Place>,
+    /// Whether a shard has grown since the last places were found.
+    grown: bool,
 }
 
 impl PacTable {
@@ -183,34 +241,42 @@ impl PacTable {
             tracked: 0,
             displaced: 0,
             samples: 0,
-            hashes: Vec::with_capacity(CHUNK),
+            places: Vec::with_capacity(CHUNK),
+            grown: false,
         }
     }
 
-    /// Adds to a page's value after cooling it if due. Returns the new value.
-    pub fn add(&mut self, page: u32, amount: f32) -> f32 {
-        self.add_hashed(page, amount, mix(page))
-    }
-
-    /// Adds to many pages' values and writes the new ones to `values`; cache misses within the batch overlap.
+    /// Adds to pages' values after cooling them if due, and writes the new ones to `values`; cache misses
+    /// within the batch overlap.
     pub fn add_batch(&mut self, updates: &[(u32, f32)], values: &mut Vec<f32>) {
         values.clear();
-        let mut hashes = std::mem::take(&mut self.hashes);
+        let mut places = std::mem::take(&mut self.places);
         for chunk in updates.chunks(CHUNK) {
-            hashes.clear();
-            hashes.extend(chunk.iter().map(|&(page, _)| mix(page)));
-            black_box(hashes.iter().fold(0, |sum, &hash| sum ^ self.peek(hash)));
-            let added = chunk.iter().zip(&hashes);
-            values.extend(added.map(|(&(page, amount), &hash)| self.add_hashed(page, amount, hash)));
+            places.clear();
+            places.extend(chunk.iter().map(|&(page, _)| self.place(page)));
+            // A loop of reads alone has the most of them in flight: a prefetch without `unsafe`.
+            black_box(places.iter().fold(0, |sum, &place| sum ^ self.peek(place)));
+            self.grown = false;
+            values.extend(chunk.iter().zip(&places).map(|(&(page, amount), &place)| {
+                let place = if self.grown { self.place(page) } else { place };
+                self.add_at(page, amount, place)
+            }));
         }
-        self.hashes = hashes;
+        self.places = places;
     }
 
-    /// Reads a page's home slot with nothing depending on it: a prefetch without `unsafe`.
+    /// Returns where the search for a page begins.
     #[inline]
-    fn peek(&self, hash: u64) -> u32 {
-        let shard = &self.shards[self.shard(hash)];
-        if shard.entries.is_empty() { 0 } else { shard.entries[shard.home(remix(hash))].page }
+    fn place(&self, page: u32) -> Place {
+        let hash = mix(page);
+        let shard = self.shard(hash);
+        Place { shard: shard as u32, line: self.shards[shard].home(remix(hash)) as u32 }
+    }
+
+    #[inline]
+    fn peek(&self, place: Place) -> u32 {
+        let line = self.shards[place.shard as usize].lines.get(place.line as usize);
+        line.map_or(0, |line| line.pages[0])
     }
 
     #[inline]
@@ -219,37 +285,39 @@ impl PacTable {
     }
 
     #[inline]
-    fn add_hashed(&mut self, page: u32, amount: f32, hash: u64) -> f32 {
+    fn add_at(&mut self, page: u32, amount: f32, place: Place) -> f32 {
         self.samples = self.samples.wrapping_add(1);
-        let index = self.shard(hash);
-        let shard = &mut self.shards[index];
-        if !shard.entries.is_empty() {
-            let slot = shard.find(page, remix(hash));
-            let entry = &mut shard.entries[slot];
-            if entry.page == page {
-                let distance = self.samples.wrapping_sub(entry.seen);
+        let shard = &mut self.shards[place.shard as usize];
+        if !shard.lines.is_empty() {
+            let (line, lane) = shard.find_from(place.line as usize, page);
+            let line = &mut shard.lines[line];
+            if line.pages[lane] == page {
+                let distance = self.samples.wrapping_sub(line.seen[lane]);
                 let kept = if distance > self.cooling.distance { self.cooling.keep } else { 1.0 };
-                (entry.value, entry.seen) = (entry.value * kept + amount, self.samples);
-                return entry.value;
+                line.seen[lane] = self.samples;
+                line.values[lane] = line.values[lane] * kept + amount;
+                return line.values[lane];
             }
         }
-        self.enter(index, page, amount, hash);
+        self.enter(page, amount);
         amount
     }
 
     #[cold]
-    fn enter(&mut self, index: usize, page: u32, amount: f32, hash: u64) {
+    fn enter(&mut self, page: u32, amount: f32) {
+        let hash = mix(page);
+        let index = self.shard(hash);
         let shard = &mut self.shards[index];
         if shard.used == self.bound {
             let victim = shard.least_near(shard.home(remix(hash)));
             shard.vacate(victim);
             self.tracked -= 1;
             self.displaced += 1;
-        } else if (shard.used + 1) * 100 > shard.entries.len() * FULL {
+        } else if (shard.used + 1) * 100 > shard.slots() * FULL {
             shard.grow();
+            self.grown = true;
         }
-        let slot = shard.find(page, remix(hash));
-        shard.entries[slot] = Entry { page, seen: self.samples, value: amount };
+        shard.set(shard.find(page, remix(hash)), Entry { page, seen: self.samples, value: amount });
         shard.used += 1;
         self.tracked += 1;
     }
@@ -259,7 +327,7 @@ impl PacTable {
         let hash = mix(page);
         let shard = &self.shards[self.shard(hash)];
         // A vacant slot has the value 0.
-        if shard.entries.is_empty() { 0.0 } else { shard.entries[shard.find(page, remix(hash))].value }
+        if shard.lines.is_empty() { 0.0 } else { shard.get(shard.find(page, remix(hash))).value }
     }
 
     /// Forgets a page.
@@ -267,11 +335,11 @@ impl PacTable {
         let hash = mix(page);
         let index = self.shard(hash);
         let shard = &mut self.shards[index];
-        if shard.entries.is_empty() {
+        if shard.lines.is_empty() {
             return;
         }
         let slot = shard.find(page, remix(hash));
-        if shard.entries[slot].page == page {
+        if shard.get(slot).page == page {
             shard.vacate(slot);
             self.tracked -= 1;
         }
@@ -279,8 +347,7 @@ impl PacTable {
 
     /// Returns every tracked page with its value, in no particular order.
     pub fn iter(&self) -> impl Iterator<Item = (u32, f32)> + '_ {
-        let entries = self.shards.iter().flat_map(|shard| shard.entries.iter());
-        entries.filter(|entry| entry.page != EMPTY).map(|entry| (entry.page, entry.value))
+        self.shards.iter().flat_map(Shard::iter).map(|entry| (entry.page, entry.value))
     }
 
     /// Returns the number of tracked pages.
@@ -300,8 +367,8 @@ impl PacTable {
 
     /// Returns the table's size in bytes.
     pub fn bytes(&self) -> usize {
-        let entries: usize = self.shards.iter().map(|shard| size_of_val(&*shard.entries)).sum();
-        entries + size_of_val(&*self.shards) + self.hashes.capacity() * size_of::<u64>()
+        let lines: usize = self.shards.iter().map(|shard| size_of_val(&*shard.lines)).sum();
+        lines + size_of_val(&*self.shards) + self.places.capacity() * size_of::<Place>()
     }
 }
 
