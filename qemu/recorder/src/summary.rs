@@ -70,8 +70,8 @@ impl Summary {
 /// it: reading the summary would often miss the processor's cache.
 ///
 /// Bits 0-4 are the accesses to count at the block's begin, 5 whether the reported ones may store, 6-47 the
-/// summary's address, 48-57 the number of the block's instructions, 58-63 the bytes to look at after the one at
-/// the access's address.
+/// summary's address, 48-57 the number of the block's instructions, 58-63 the bytes to look at after the
+/// access's first.
 #[repr(transparent)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Ticket(u64);
