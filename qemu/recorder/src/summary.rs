@@ -83,7 +83,8 @@ const STORES: u64 = ALIGNMENT / 2;
 pub(crate) const COUNTED: u16 = STORES as u16 - 1;
 
 impl Ticket {
-    /// Makes the ticket of an instruction whose accesses lie in `reach + 1` bytes.
+    /// Makes the ticket of an instruction whose accesses lie in `reach + 1` bytes. The kernel gives a process
+    /// addresses of at most 48 bits, unless it asks for more.
     pub(crate) fn new(summary: &Summary, reach: u8, stores: bool) -> Self {
         let address = std::ptr::from_ref(summary).expose_provenance() as u64 & ADDRESS;
         let (length, once) = (summary.block_length().min(1023), summary.once.min(COUNTED));
