@@ -66,8 +66,8 @@ impl Summary {
     }
 }
 
-/// What a callback needs to know about its instruction while all accesses hit, in the 64 bits that QEMU gives
-/// it: reading the summary would often miss the processor's cache.
+/// Facts that a callback needs while all accesses hit, in the 64 bits that QEMU gives it: reading its
+/// instruction's summary would often miss the processor's cache.
 ///
 /// Bits 0-4 are the accesses to count at the block's begin, 5 whether the reported ones may store, 6-47 the
 /// summary's address, 48-57 the number of the block's instructions, 58-63 the bytes to look at after the
