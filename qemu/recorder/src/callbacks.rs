@@ -1,4 +1,4 @@
-//! The functions that QEMU calls. The data registered with a call is a pointer to a [`Summary`].
+//! The functions that QEMU calls. The data registered with a call is a [`Ticket`].
 //!
 //! Calls are the recorder's main cost. So one call reports nearby accesses that always happen exactly once
 //! (see [`crate::group`]). Where those are the block's first, their call also announces the block, which then
@@ -9,15 +9,18 @@ use std::ptr::null_mut;
 use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 
-use isotherm_qemu_api::access::{self, Kind};
+use isotherm_qemu_api::access::Kind;
 use isotherm_qemu_api::{
     Block, BlockCallback, Instruction, MemoryCallback, NO_REGISTERS, PluginId, READS_AND_WRITES,
 };
 
 use crate::exec::{self, GUEST_BASE};
 use crate::recorder::{self, Recorder};
-use crate::summary::{self, Found, Summarizer, Summary, Touch};
+use crate::summary::{self, Found, Summarizer, Summary, Ticket, Touch};
 use crate::{group, mappings, vcpu};
+
+/// Bytes after the first of the longest access that QEMU makes: of a vector register's 16 bytes.
+const LONGEST: u8 = 15;
 
 /// Summaries of the blocks translated since the last flush.
 static SUMMARIES: Mutex<Vec<Box<[Summary]>>> = Mutex::new(Vec::new());
@@ -162,24 +165,32 @@ fn attach<const TRACKED: bool>(
     instructions: &[*mut Instruction],
     found: &[Found],
 ) {
+    let api = &recorder.api;
     let summaries: Box<[_]> = found.iter().map(|found| found.summary).collect();
-    let data = |index: usize| std::ptr::from_ref(&summaries[index]).cast_mut().cast::<c_void>();
-    let on_memory = recorder.api.on_memory;
+    let on_block = |callback: BlockCallback, data| {
+        // SAFETY: the block is valid during translation; the data is of the callback's type.
+        unsafe { (api.on_block)(block, callback, NO_REGISTERS, data) };
+    };
     let first = found.iter().find(|found| found.summary.touches != Touch::Nothing);
     let mut opens = first.is_some_and(|first| first.once);
     if !opens {
-        let entered: BlockCallback = entered::<TRACKED>;
-        // SAFETY: the block is valid during translation; the data is of the callback's type.
-        unsafe { (recorder.api.on_block)(block, entered, NO_REGISTERS, data(0)) };
+        on_block(entered::<TRACKED>, Ticket::new(&summaries[0], 0, false).data());
+    }
+    let more = summaries[0].once.saturating_sub(summary::COUNTED);
+    if more > 0 {
+        on_block(counted, std::ptr::without_provenance_mut(more.into()));
     }
     for (index, found) in found.iter().enumerate().filter(|(_, found)| found.tells) {
-        let callback: MemoryCallback = match (found.once, std::mem::take(&mut opens)) {
-            (false, _) => alone::<TRACKED>,
-            (true, false) => told::<TRACKED, false>,
-            (true, true) => told::<TRACKED, true>,
+        let summary = &summaries[index];
+        let (callback, reach): (MemoryCallback, _) = match (found.once, std::mem::take(&mut opens)) {
+            (false, _) => (alone::<TRACKED>, LONGEST),
+            (true, false) => (told::<TRACKED, false>, summary.span),
+            (true, true) => (told::<TRACKED, true>, summary.span),
         };
+        let stores = summary.group().any(|member| member.touches != Touch::Loads);
+        let data = Ticket::new(summary, reach, stores).data();
         // SAFETY: the instruction is valid during translation; the data is of the callback's type.
-        unsafe { on_memory(instructions[index], callback, NO_REGISTERS, READS_AND_WRITES, data(index)) };
+        unsafe { (api.on_memory)(instructions[index], callback, NO_REGISTERS, READS_AND_WRITES, data) };
     }
     match SUMMARIES.lock() {
         Ok(mut kept) => kept.push(summaries),
@@ -188,11 +199,16 @@ fn attach<const TRACKED: bool>(
     }
 }
 
-/// Announces a block; `summary` is one of its instructions.
-extern "C" fn entered<const TRACKED: bool>(index: c_uint, summary: *mut c_void) {
-    // SAFETY: this is a callback of this vCPU, and there is no other reference. The data is the one
-    // registered with this callback, and lives as long as the translation.
-    unsafe { vcpu::get(index).enter::<TRACKED>(&*summary.cast::<Summary>()) };
+/// Announces a block; the ticket is one of its instructions'.
+extern "C" fn entered<const TRACKED: bool>(index: c_uint, ticket: *mut c_void) {
+    // SAFETY: this is a callback of this vCPU, and there is no other reference.
+    unsafe { vcpu::get(index) }.enter::<TRACKED>(Ticket::of(ticket));
+}
+
+/// Counts those of a block's accesses that are too many for its ticket.
+extern "C" fn counted(index: c_uint, count: *mut c_void) {
+    // SAFETY: as for `entered`.
+    unsafe { vcpu::get(index) }.accesses += count.addr() as u64;
 }
 
 /// Reports the accesses of a group, which their block has counted. With `OPENS` it announces the block, too.
@@ -200,38 +216,41 @@ extern "C" fn told<const TRACKED: bool, const OPENS: bool>(
     index: c_uint,
     _: u32,
     address: u64,
-    summary: *mut c_void,
+    ticket: *mut c_void,
 ) {
+    let ticket = Ticket::of(ticket);
     // SAFETY: as for `entered`.
-    let (vcpu, summary) = unsafe { (vcpu::get(index), &*summary.cast::<Summary>()) };
+    let vcpu = unsafe { vcpu::get(index) };
     if OPENS {
-        vcpu.enter::<TRACKED>(summary);
+        vcpu.enter::<TRACKED>(ticket);
     }
-    if !vcpu.hits(address, u64::from(summary.span)) {
-        replay::<TRACKED, false>(index, address, summary);
-    } else if TRACKED && vcpu.follower.is_active() {
-        replay::<TRACKED, true>(index, address, summary);
+    if !vcpu.hits(address, ticket.reach()) {
+        replay::<TRACKED, false>(index, address, ticket);
+    } else if TRACKED && vcpu.must_follow(address, ticket) {
+        replay::<TRACKED, true>(index, address, ticket);
     }
 }
 
 /// Reports one access of an instruction that may make any number of them.
-extern "C" fn alone<const TRACKED: bool>(index: c_uint, access: u32, address: u64, summary: *mut c_void) {
+extern "C" fn alone<const TRACKED: bool>(index: c_uint, access: u32, address: u64, ticket: *mut c_void) {
+    let ticket = Ticket::of(ticket);
     // SAFETY: as for `entered`.
-    let (vcpu, summary) = unsafe { (vcpu::get(index), &*summary.cast::<Summary>()) };
+    let vcpu = unsafe { vcpu::get(index) };
     vcpu.accesses += 1;
-    if !access::known(access).is_some_and(|kind| vcpu.hits(address, kind.reach)) {
-        touch::<TRACKED, false>(index, access, address, summary);
-    } else if TRACKED && vcpu.follower.is_active() {
-        touch::<TRACKED, true>(index, access, address, summary);
+    if !vcpu.hits(address, ticket.reach()) {
+        touch::<TRACKED, false>(index, access, address, ticket);
+    } else if TRACKED && vcpu.must_follow(address, ticket) {
+        touch::<TRACKED, true>(index, access, address, ticket);
     }
 }
 
 /// Makes a group's accesses in program order, the lowest at `address`. With `HITS` all hit in the filter.
 #[inline(never)]
-extern "C" fn replay<const TRACKED: bool, const HITS: bool>(index: c_uint, address: u64, teller: &Summary) {
+extern "C" fn replay<const TRACKED: bool, const HITS: bool>(index: c_uint, address: u64, teller: Ticket) {
     let Some(recorder) = recorder::get() else { return };
-    // SAFETY: the callback does not use its own reference after this call.
-    let vcpu = unsafe { vcpu::get(index) };
+    // SAFETY: the callback does not use its own reference after this call. The summary lives as long as the
+    // translation, which runs.
+    let (vcpu, teller) = unsafe { (vcpu::get(index), teller.summary()) };
     for member in teller.group() {
         let kind = Kind { reach: member.reach.into(), store: member.touches == Touch::Stores };
         vcpu.touch::<TRACKED, HITS>(recorder, kind, address + u64::from(member.offset), member);
@@ -244,10 +263,11 @@ extern "C" fn touch<const TRACKED: bool, const HITS: bool>(
     index: c_uint,
     access: u32,
     address: u64,
-    summary: &Summary,
+    ticket: Ticket,
 ) {
     let Some(recorder) = recorder::get() else { return };
     let kind = recorder.api.access(access);
     // SAFETY: as for `replay`.
-    unsafe { vcpu::get(index) }.touch::<TRACKED, HITS>(recorder, kind, address, summary);
+    let (vcpu, summary) = unsafe { (vcpu::get(index), ticket.summary()) };
+    vcpu.touch::<TRACKED, HITS>(recorder, kind, address, summary);
 }

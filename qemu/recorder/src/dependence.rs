@@ -16,7 +16,9 @@
 //! has arrived. Without a miss inside the window nothing is tainted; the tracker is then *idle*, and the
 //! caller skips it.
 
-use crate::summary::Summary;
+use isotherm_core::cache::LINE_SHIFT;
+
+use crate::summary::{Summary, bits};
 
 /// Instructions after a miss that may depend on it.
 const WINDOW: u64 = 512;
@@ -31,6 +33,8 @@ pub(crate) struct Tracker {
     latest: u32,
     /// Oldest miss inside the window; `latest + 1` without one.
     oldest: u32,
+    /// Last instruction position at which no miss leaves the window.
+    until: u64,
     /// Registers whose taint may be inside the window.
     tainted: u32,
     registers: [u32; 32],
@@ -43,6 +47,8 @@ pub(crate) struct Tracker {
     stores: Box<[(u32, u32); STORES]>,
     /// Latest taint in `stores`.
     stored: u32,
+    /// Latest taint of lines and of stored values in them, by the line's last bits.
+    latest_of: [u32; LINES],
 }
 
 impl Default for Tracker {
@@ -50,6 +56,7 @@ impl Default for Tracker {
         Self {
             latest: 0,
             oldest: 1,
+            until: 0,
             tainted: 0,
             registers: [0; 32],
             loaded: 0,
@@ -57,6 +64,7 @@ impl Default for Tracker {
             lines: Box::new([(0, 0); LINES]),
             stores: Box::new([(0, 0); STORES]),
             stored: 0,
+            latest_of: [0; LINES],
         }
     }
 }
@@ -71,26 +79,48 @@ impl Tracker {
     /// Forgets every miss, since the thread continues as another one.
     pub(crate) fn forget(&mut self) {
         self.oldest = self.latest + 1;
+        self.until = u64::MAX;
     }
 
     /// Removes misses from the window, which ends at instruction `position`.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn age(&mut self, position: u64) {
+        if position > self.until {
+            self.remove(position);
+        }
+    }
+
+    #[inline(never)]
+    fn remove(&mut self, position: u64) {
         let before = self.oldest;
+        self.until = u64::MAX;
         while self.oldest <= self.latest {
-            let within = self.positions[(self.oldest & 255) as usize] + WINDOW >= position;
-            if within && self.latest - self.oldest < LONGEST {
+            let until = self.positions[(self.oldest & 255) as usize] + WINDOW;
+            if until >= position && self.latest - self.oldest < LONGEST {
+                self.until = until;
                 break;
             }
             self.oldest += 1;
         }
         if self.oldest != before && self.tainted != 0 {
-            self.cleanse();
+            self.cleanse_old();
         }
     }
 
+    /// Returns those of `registers` that may be tainted.
+    #[inline(always)]
+    pub(crate) fn tainted(&self, registers: u32) -> u32 {
+        registers & self.tainted
+    }
+
+    /// Clears the taints of registers that are overwritten.
+    #[inline(always)]
+    pub(crate) fn cleanse(&mut self, registers: u32) {
+        self.tainted &= !registers;
+    }
+
     /// Clears the taints that left the window, so that fewer instructions need a look.
-    fn cleanse(&mut self) {
+    fn cleanse_old(&mut self) {
         for register in bits(self.tainted) {
             if self.registers[register] < self.oldest {
                 self.tainted &= !(1 << register);
@@ -123,7 +153,7 @@ impl Tracker {
 
     /// Carries taints through an instruction and the values it has loaded.
     #[cfg(test)]
-    fn step(&mut self, instruction: &Summary) {
+    pub(crate) fn step(&mut self, instruction: &Summary) {
         self.pass(std::slice::from_ref(instruction));
     }
 
@@ -153,27 +183,42 @@ impl Tracker {
         let after = self.address(instruction);
         self.latest += 1;
         self.positions[(self.latest & 255) as usize] = position;
+        if self.oldest == self.latest {
+            self.until = position + WINDOW;
+        } else if self.latest - self.oldest >= LONGEST {
+            self.until = 0;
+        }
         self.lines[line as usize % LINES] = (line, self.latest);
+        self.latest_of[line as usize % LINES] = self.latest;
         let distance = if after == 0 { 0 } else { self.latest - after };
         u8::try_from(distance).unwrap_or(0)
     }
 
-    /// Notes a load from `address`, which hit or (`missed`) was just numbered by [`Tracker::miss`].
+    /// Notes a load from `address`, which hit or (`missed`) was just numbered by [`Tracker::miss`]. Returns
+    /// whether the loaded values are tainted.
     #[inline]
-    pub(crate) fn load(&mut self, instruction: &Summary, address: u64, missed: bool) {
+    pub(crate) fn load(&mut self, instruction: &Summary, address: u64, missed: bool) -> bool {
         let brought = if missed { self.latest } else { self.found(address) };
         let brought = self.fresh(brought).max(self.address(instruction));
         self.loaded = self.loaded.max(brought);
+        self.loaded != 0
     }
 
     #[inline]
     pub(crate) fn store(&mut self, instruction: &Summary, address: u64) {
-        let taint = self.strongest(instruction.sources & self.tainted).max(self.loaded);
+        self.put(address, self.strongest(instruction.sources & self.tainted).max(self.loaded));
+    }
+
+    /// Notes a store of a value with this taint.
+    #[inline]
+    pub(crate) fn put(&mut self, address: u64, taint: u32) {
         // An untainted value needs no entry where no tainted one can lie.
         if taint != 0 || self.is_suspect(address) {
             let (entry, tag) = place(address);
             self.stores[entry] = (tag, taint);
             self.stored = self.stored.max(taint);
+            let latest = &mut self.latest_of[(address >> LINE_SHIFT) as usize % LINES];
+            *latest = taint.max(*latest);
         }
     }
 
@@ -185,6 +230,20 @@ impl Tracker {
         let (entry, tag) = place(address);
         let (found, taint) = self.stores[entry];
         if found == tag { taint } else { self.in_flight(address >> 6) }
+    }
+
+    /// Returns whether no value in `reach + 1` bytes at `address`, at most 64, is tainted inside the window.
+    #[inline(always)]
+    pub(crate) fn is_untouched(&self, address: u64, reach: u64) -> bool {
+        let (low, high) = (address >> LINE_SHIFT, (address + reach) >> LINE_SHIFT);
+        let latest = |line: u64| self.latest_of[line as usize % LINES];
+        latest(low) < self.oldest && (low == high || latest(high) < self.oldest)
+    }
+
+    /// Returns whether no stored value is tainted inside the window.
+    #[inline(always)]
+    pub(crate) fn stores_nothing(&self) -> bool {
+        self.stored < self.oldest
     }
 
     /// Returns whether the value may be tainted inside the window: rarely, which spares the large table.
@@ -204,14 +263,6 @@ impl Tracker {
 fn place(address: u64) -> (usize, u32) {
     let word = address >> 3;
     (word as usize % STORES, (word / STORES as u64) as u32 | 1 << 31)
-}
-
-fn bits(mut mask: u32) -> impl Iterator<Item = usize> {
-    std::iter::from_fn(move || {
-        let position = mask.trailing_zeros();
-        mask &= mask.wrapping_sub(1);
-        (position < 32).then_some(position as usize)
-    })
 }
 
 #[cfg(test)]
@@ -286,5 +337,7 @@ mod tests {
             tracker.miss(&reads(0, 0), 1000 + miss, 2);
         }
         assert_eq!(tracker.miss(&reads(A, 0), 7, 3), 0);
+        tracker.age(3);
+        assert_eq!(tracker.latest - tracker.oldest, LONGEST - 1, "the others left the window");
     }
 }

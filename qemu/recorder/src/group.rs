@@ -41,16 +41,18 @@ impl Group {
     }
 
     fn tell(&self, block: &mut [Found]) {
+        let mut group_origins = 0;
         for found in &mut block[self.first..=self.last] {
             if let Some(place) = found.place {
                 found.summary.offset = (place.distance - self.low.distance) as u8;
                 found.tells = false;
+                group_origins |= found.summary.origins;
             }
         }
         let Found { summary, tells, .. } = &mut block[self.teller];
         let (first, last) = (self.first as u16, self.last as u16);
         let span = (self.high - self.low.distance - 1) as u8;
-        (*summary, *tells) = (Summary { first, last, span, ..*summary }, true);
+        (*summary, *tells) = (Summary { first, last, span, group_origins, ..*summary }, true);
     }
 }
 
@@ -62,7 +64,8 @@ pub(crate) fn find(block: &mut [Found]) {
             continue;
         }
         let (place, reach) = (*place, summary.reach);
-        *summary = Summary { first: index as u16, last: index as u16, span: reach, ..*summary };
+        let (first, last, group_origins) = (index as u16, index as u16, summary.origins);
+        *summary = Summary { first, last, span: reach, group_origins, ..*summary };
         block[index].tells = true;
         match group.zip(place).and_then(|(group, place)| group.joined(index, place, reach)) {
             Some(joined) => {

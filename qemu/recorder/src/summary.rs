@@ -4,6 +4,9 @@
 //! A register is a bit: 0-15 for general, 16-31 for vector registers. Flags are left out, since branches are
 //! predicted and do not delay an address; so are x87 and MMX registers, which hardly ever make an address.
 
+use std::ffi::c_void;
+use std::num::NonZero;
+
 use iced_x86::{
     CpuidFeature, Decoder, DecoderOptions, Instruction, InstructionInfo, InstructionInfoFactory, OpAccess,
     OpKind, Register, UsedMemory,
@@ -12,7 +15,7 @@ use iced_x86::{
 use crate::address::{Address, Registers, writes};
 
 /// Registers of an instruction, and its place in the block and in its group ([`crate::group`]).
-#[repr(C)]
+#[repr(C, align(64))]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Summary {
     /// Registers that make its memory addresses.
@@ -20,6 +23,14 @@ pub(crate) struct Summary {
     /// Registers whose values flow into the written ones.
     pub(crate) sources: u32,
     pub(crate) destinations: u32,
+    /// Registers whose values at the block's begin flow into its address and its sources.
+    pub(crate) origins: u32,
+    /// Those of the group's members, for the one that reports it.
+    pub(crate) group_origins: u32,
+    /// Registers that the block uses before it writes them.
+    pub(crate) block_sources: u32,
+    /// Registers that the block writes.
+    pub(crate) block_destinations: u32,
     pub(crate) index: u16,
     /// Number of instructions after it in the block.
     pub(crate) behind: u16,
@@ -52,6 +63,70 @@ impl Summary {
         // its indices.
         let group = unsafe { std::slice::from_raw_parts(std::ptr::from_ref(self).sub(back), length) };
         group.iter().filter(|member| member.touches != Touch::Nothing)
+    }
+}
+
+/// Facts that a callback needs while all accesses hit, in the 64 bits that QEMU gives it: reading its
+/// instruction's summary would often miss the processor's cache.
+///
+/// Bits 0-4 are the accesses to count at the block's begin, 5 whether the reported ones may store, 6-47 the
+/// summary's address, 48-57 the number of the block's instructions, 58-63 the bytes to look at after the
+/// access's first.
+#[repr(transparent)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Ticket(u64);
+
+const ADDRESS: u64 = (1 << 48) - ALIGNMENT;
+const ALIGNMENT: u64 = align_of::<Summary>() as u64;
+const STORES: u64 = ALIGNMENT / 2;
+/// Most accesses that a ticket counts.
+pub(crate) const COUNTED: u16 = STORES as u16 - 1;
+
+impl Ticket {
+    /// Makes the ticket of an instruction whose accesses lie in `reach + 1` bytes. The kernel gives a process
+    /// addresses of at most 48 bits, unless it asks for more.
+    pub(crate) fn new(summary: &Summary, reach: u8, stores: bool) -> Self {
+        let address = std::ptr::from_ref(summary).expose_provenance() as u64 & ADDRESS;
+        let (length, once) = (summary.block_length().min(1023), summary.once.min(COUNTED));
+        let stores = if stores { STORES } else { 0 };
+        Self(u64::from(reach) << 58 | length << 48 | address | stores | u64::from(once))
+    }
+
+    pub(crate) fn data(self) -> *mut c_void {
+        std::ptr::without_provenance_mut(self.0 as usize)
+    }
+
+    #[inline(always)]
+    pub(crate) fn of(data: *mut c_void) -> Self {
+        Self(data.addr() as u64)
+    }
+
+    #[inline(always)]
+    pub(crate) fn reach(self) -> u64 {
+        self.0 >> 58
+    }
+
+    #[inline(always)]
+    pub(crate) fn block_length(self) -> u64 {
+        self.0 >> 48 & 1023
+    }
+
+    #[inline(always)]
+    pub(crate) fn once(self) -> u64 {
+        self.0 & (STORES - 1)
+    }
+
+    #[inline(always)]
+    pub(crate) fn stores(self) -> bool {
+        self.0 & STORES != 0
+    }
+
+    /// # Safety
+    /// The summary is alive.
+    #[inline(always)]
+    pub(crate) unsafe fn summary<'a>(self) -> &'a Summary {
+        // SAFETY: the caller's contract; the address is that of a summary.
+        unsafe { &*std::ptr::with_exposed_provenance((self.0 & ADDRESS) as usize) }
     }
 }
 
@@ -125,12 +200,22 @@ pub(crate) struct Found {
     pub(crate) tells: bool,
 }
 
-/// Writes into each instruction its place in the block, and the block's number of single accesses.
+/// Writes into each instruction its place in the block, and what is true of the block.
 pub(crate) fn place(block: &mut [Found]) {
     let last = block.len().saturating_sub(1);
     let once = block.iter().filter(|found| found.once).count() as u16;
+    let (mut block_sources, mut block_destinations) = (0, 0);
+    let mut origins: [u32; 32] = std::array::from_fn(|register| 1 << register);
+    for Found { summary, .. } in &mut *block {
+        block_sources |= (summary.address | summary.sources) & !block_destinations;
+        block_destinations |= summary.destinations;
+        let sources = bits(summary.address | summary.sources);
+        summary.origins = sources.fold(0, |all, register| all | origins[register]);
+        bits(summary.destinations).for_each(|register| origins[register] = summary.origins);
+    }
     for (index, Found { summary, .. }) in block.iter_mut().enumerate() {
-        *summary = Summary { index: index as u16, behind: (last - index) as u16, once, ..*summary };
+        let (index, behind) = (index as u16, (last - index) as u16);
+        *summary = Summary { block_sources, block_destinations, index, behind, once, ..*summary };
     }
 }
 
@@ -147,6 +232,15 @@ fn only_access<'a>(instruction: &Instruction, info: &'a InstructionInfo) -> Opti
         && instruction.cpuid_features().iter().all(is_base)
         && !instruction.is_string_instruction();
     plain.then_some(memory)
+}
+
+/// Returns the numbers of the registers in a mask.
+pub(crate) fn bits(mut registers: u32) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let number = NonZero::new(registers)?.trailing_zeros();
+        registers &= registers - 1;
+        Some(number as usize)
+    })
 }
 
 fn bit(register: Register) -> u32 {
@@ -297,5 +391,30 @@ mod tests {
         place(&mut block);
         let places = block.map(|found| (found.summary.index, found.summary.behind, found.summary.once));
         assert_eq!(places, [(0, 2, 1), (1, 1, 1), (2, 0, 1)]);
+    }
+
+    #[test]
+    fn a_ticket_tells_what_it_was_made_of() {
+        for (index, once, reach, stores) in [(0, 0, 0, false), (3, 7, 15, true), (511, 500, 63, true)] {
+            let summary = Summary { index, behind: 511 - index, once, ..Summary::default() };
+            let ticket = Ticket::of(Ticket::new(&summary, reach, stores).data());
+            assert_eq!((ticket.block_length(), ticket.reach(), ticket.stores()), (512, reach.into(), stores));
+            assert_eq!(ticket.once(), u64::from(once.min(COUNTED)));
+            // SAFETY: the summary is alive.
+            assert!(std::ptr::eq(unsafe { ticket.summary() }, &raw const summary));
+        }
+    }
+
+    #[test]
+    fn instructions_know_where_their_addresses_and_stored_values_come_from() {
+        let mut summarizer = Summarizer::default();
+        // mov rax, [rbx]; lea rcx, [rax+rdx]; xor edx, edx; mov [rcx], rdx.
+        let code = [&[0x48, 0x8b, 0x03][..], &[0x48, 0x8d, 0x0c, 0x10], &[0x31, 0xd2], &[0x48, 0x89, 0x11]];
+        let mut block = code.map(|bytes| summarizer.summarize(bytes, 0));
+        place(&mut block);
+        let rdx = 1 << 2;
+        assert_eq!(block.map(|found| found.summary.origins), [RBX, RBX | rdx, 0, RBX | rdx]);
+        let Summary { block_sources, block_destinations, .. } = block[0].summary;
+        assert_eq!((block_sources, block_destinations), (RBX | rdx, RAX | RCX | rdx));
     }
 }

@@ -12,7 +12,7 @@ use crate::mappings::{self, Call};
 use crate::pool::{Chunk, Writer};
 use crate::recorder::Recorder;
 use crate::stamp;
-use crate::summary::Summary;
+use crate::summary::{Summary, Ticket};
 use isotherm_recorder_protocol::Record;
 use isotherm_recorder_protocol::layout::kind;
 
@@ -29,7 +29,7 @@ struct Place(UnsafeCell<Vcpu>);
 unsafe impl Sync for Place {}
 
 /// Guest thread. The fields that every access needs come first, on one cache line.
-#[repr(C, align(64))]
+#[repr(C, align(256))]
 pub(crate) struct Vcpu {
     /// Instructions begun, the running block's included.
     instructions: u64,
@@ -115,11 +115,12 @@ impl Vcpu {
     }
 
     #[inline(always)]
-    pub(crate) fn enter<const TRACKED: bool>(&mut self, instruction: &Summary) {
-        self.instructions += instruction.block_length();
-        self.accesses += u64::from(instruction.once);
+    pub(crate) fn enter<const TRACKED: bool>(&mut self, ticket: Ticket) {
+        self.instructions += ticket.block_length();
+        self.accesses += ticket.once();
         if TRACKED && self.follower.is_active() {
-            self.follower.change_block(instruction, self.instructions);
+            // SAFETY: the block's translation is alive, since it runs.
+            self.follower.change_block(unsafe { ticket.summary() }, self.instructions);
         }
     }
 
@@ -128,6 +129,13 @@ impl Vcpu {
     #[inline(always)]
     pub(crate) fn hits(&self, address: u64, reach: u64) -> bool {
         self.filter.covers(address, reach)
+    }
+
+    /// Returns whether the accesses of the ticket's group, hits in the bytes from `address` on, matter to the
+    /// follower.
+    #[inline(always)]
+    pub(crate) fn must_follow(&self, address: u64, ticket: Ticket) -> bool {
+        self.follower.is_active() && !self.follower.skips(address, ticket)
     }
 
     /// Touches the one or two lines of an access of `instruction` at `address`. With `HITS` they are in the
