@@ -95,9 +95,10 @@ pub(super) fn books(result: &LiveResult) -> Option<String> {
             (true, false) => "lost",
             (true, true) => "would have lost",
         };
-        // Two standard errors.
+        // Two standard errors of sampling. How far waits hide each other is taken from means of tiers.
         format!(
-            "Samples of moved pages show that the moves {verb} {:.2} % of it, +-{:.2} points (19 in 20).",
+            "Samples of moved pages show that the moves {verb} {:.2} % of it, +-{:.2} points by chance (19 in 20), \
+             and more where its waits overlap.",
             saved.abs(),
             2.0 * error
         )

@@ -1,0 +1,302 @@
+use super::*;
+use crate::support::test_view::{TestView, demoted, parameters, promoted, setup, turn};
+
+const FAST: u64 = 100;
+const PAGES: u32 = 1000;
+
+/// The 10 ms after `round` others: two threads, samples of `pages`.
+fn batch(view: &TestView, round: u64, pages: &[u32]) -> SampleBatch {
+    let sample = |&page: &u32| {
+        let tier = view.tier_of(PageId(page)).expect("mapped");
+        Sample {
+            time: Nanos(0),
+            page: PageId(page),
+            weight: 200_000 / pages.len() as u32,
+            latency: view.latency(tier).0 as u32,
+            exposed: 0,
+            tier,
+            operation: Operation::Load,
+        }
+    };
+    let rounds = round + 1;
+    let count = |misses| TierCounters {
+        load_misses: misses * rounds,
+        stall: Nanos(misses * rounds * 60),
+        ..TierCounters::default()
+    };
+    SampleBatch {
+        samples: pages.iter().map(sample).collect(),
+        counters: Counters { tiers: vec![count(20_000), count(180_000)], ..Counters::default() },
+        spent: Spent {
+            elapsed: Nanos(10_000_000 * rounds),
+            running: Nanos(20_000_000 * rounds),
+            sampling: Nanos(200 * pages.len() as u64 * rounds),
+            deciding: Nanos(10_000 * rounds),
+            moving: Nanos(5_000 * rounds),
+        },
+        ..SampleBatch::default()
+    }
+}
+
+/// Runs rounds of 300 samples, the n-th of page `page(n)`; returns the policy, the machine and all moves.
+fn run(rounds: u64, page: impl Fn(u32) -> u32) -> (Isotherm, TestView, Vec<Plan>) {
+    let mut view = TestView::new(&[Pages(FAST), Pages(u64::from(PAGES))], PAGES as usize);
+    let mut policy = Isotherm::new(&parameters(&[], &[]), &setup(PAGES as usize, FAST));
+    let plan = |round: u64| {
+        let pages: Vec<u32> = (0..300).map(|index| page(round as u32 * 300 + index)).collect();
+        let batch = batch(&view, round, &pages);
+        turn(&mut policy, &mut view, &batch, Nanos(10_000_000 * (round + 1))).0
+    };
+    let plans = (0..rounds).map(plan).collect();
+    (policy, view, plans)
+}
+
+/// Returns the page of a sample: nine of ten go to the last 50 pages.
+fn mostly_the_last(index: u32) -> u32 {
+    match index % 10 {
+        0 => index * 7 % PAGES,
+        _ => PAGES - 1 - index * 3 % 50,
+    }
+}
+
+#[test]
+fn hot_slow_pages_are_exchanged_for_cold_fast_ones_and_then_hardly_anything_moves() {
+    let (policy, view, plans) = run(60, mostly_the_last);
+    let hot = (PAGES - 50..PAGES).filter(|&page| view.tier_of(PageId(page)) == Some(TierId::FAST));
+    assert!(hot.count() >= 45);
+    let moves = |plans: &[Plan]| plans.iter().map(|plan| plan.moves.len()).sum::<usize>();
+    assert!(moves(&plans) <= 250, "few go in vain: {}", moves(&plans));
+    assert!(moves(&plans[40..]) <= 10, "hardly any at the end: {}", moves(&plans[40..]));
+    assert!(plans.iter().all(|plan| promoted(plan).len() == demoted(plan).len()));
+    assert!(policy.books.saved > 0.0);
+    let displaced = (PAGES - 50..PAGES).filter(|&page| policy.rates.displaced(PageId(page)));
+    assert!(displaced.count() >= 45);
+}
+
+/// Runs a program whose fast tier, which has all pages at first, is overloaded: one more access there
+/// makes those behind it wait longer than it would wait in slow memory itself.
+fn overloaded(stall: u64) -> TestView {
+    let mut view = TestView::new(&[Pages(u64::from(PAGES)); 2], PAGES as usize);
+    let mut policy = Isotherm::new(&parameters(&[], &[]), &setup(PAGES as usize, u64::from(PAGES)));
+    let (mut fast, mut slow) = (0, 0);
+    for round in 0..60 {
+        let pages: Vec<u32> = (0..300).map(|index| (round as u32 * 300 + index) * 7 % PAGES).collect();
+        let mut batch = batch(&view, round, &pages);
+        for sample in &mut batch.samples {
+            sample.latency = if sample.tier == TierId::FAST { 200 } else { 260 };
+        }
+        let part = (u64::from(PAGES) - view.free(TierId(1)).0) * 200;
+        (fast, slow) = (fast + 200_000 - part, slow + part);
+        let count = |misses| TierCounters {
+            load_misses: misses,
+            stall: Nanos(misses * stall),
+            ..TierCounters::default()
+        };
+        batch.counters.tiers = vec![count(fast), count(slow)];
+        turn(&mut policy, &mut view, &batch, Nanos(10_000_000 * (round + 1)));
+    }
+    view
+}
+
+/// Pages are spread as weighted interleaving would spread them: one of four here.
+#[test]
+fn an_overloaded_fast_tier_is_relieved_until_all_bandwidth_is_used() {
+    let view = overloaded(60);
+    let is_slow = |page: u32| view.tier_of(PageId(page)) == Some(TierId(1));
+    let spread = (0..PAGES).filter(|&page| is_slow(page)).count();
+    assert!((230..=255).contains(&spread), "{spread} of {PAGES}");
+    let evenly = (0..PAGES - 8).all(|first| (first..first + 8).any(is_slow));
+    assert!(evenly, "neighbours are spread");
+}
+
+#[test]
+fn an_overloaded_tier_that_nothing_waits_for_keeps_its_pages() {
+    assert_eq!(overloaded(0).free(TierId(1)).0, u64::from(PAGES));
+}
+
+/// A policy that has learned which pages are hot, before any of them has moved.
+fn informed() -> (Isotherm, TestView) {
+    let mut view = TestView::new(&[Pages(FAST), Pages(u64::from(PAGES))], PAGES as usize);
+    let mut policy = Isotherm::new(&parameters(&[], &[]), &setup(PAGES as usize, FAST));
+    for round in 0..4 {
+        let pages: Vec<u32> = (0..300).map(|index| mostly_the_last(round as u32 * 300 + index)).collect();
+        let mut batch = batch(&view, round, &pages);
+        batch.spent.sampling = Nanos(100_000 * (round + 1));
+        turn(&mut policy, &mut view, &batch, Nanos(10_000_000 * (round + 1)));
+    }
+    (policy, view)
+}
+
+/// The demo's sort stayed as first-touch left it: all that might be spent went into samples, and nothing
+/// was left for eight hundred swaps that would have saved a twelfth of the time.
+#[test]
+fn regression_swaps_that_wait_for_money_stop_samples_and_move_without_new_ones() {
+    let (mut policy, mut view) = informed();
+    assert_eq!(policy.displaced, 0, "samples took all of the allowance");
+    let due = policy.due.expect("swaps wait");
+    assert!(due <= TRIAL && policy.overhead > WAITING, "{due} {}", policy.overhead);
+    let sampling = |policy: &mut Isotherm| policy.resample(Nanos(50_000_000)).budget;
+    policy.books.spend(-1e9);
+    let waiting = sampling(&mut policy);
+    let due = std::mem::take(&mut policy.due);
+    assert!(sampling(&mut policy) > waiting, "{waiting:?}");
+    policy.due = due;
+    let mut plan = Plan::default();
+    policy.step(Nanos(50_000_000), &mut view, &mut plan);
+    assert!(plan.moves.len() >= TRIAL as usize, "{}", plan.moves.len());
+}
+
+#[test]
+fn where_nothing_can_be_paid_for_displaced_pages_go_back() {
+    let (mut policy, mut view, _) = run(60, mostly_the_last);
+    let before = policy.displaced;
+    // The pages that left the fast tier are hot again, and all that was saved is lost.
+    policy.books.spend(1e12);
+    let down: Vec<u32> = (0..FAST as u32).filter(|&page| policy.rates.displaced(PageId(page))).collect();
+    let mut plans = Vec::new();
+    for round in 60..120 {
+        let pages: Vec<u32> = (0..300).map(|index| down[index % down.len()]).collect();
+        let batch = batch(&view, round, &pages);
+        plans.push(turn(&mut policy, &mut view, &batch, Nanos(10_000_000 * (round + 1))).0);
+    }
+    let moved: Vec<PageId> = plans.iter().flat_map(|plan| &plan.moves).map(|step| step.page).collect();
+    assert!(moved.len() >= 50, "{} of {before}", moved.len());
+    assert!(moved.iter().all(|&page| !policy.rates.displaced(page)), "none leaves its place");
+    assert_eq!(policy.displaced, before - moved.len());
+}
+
+#[test]
+fn of_three_tiers_the_hottest_pages_come_to_the_fastest_and_the_next_to_the_middle_one() {
+    let mut view = TestView::new(&[Pages(50), Pages(200), Pages(u64::from(PAGES))], PAGES as usize);
+    let mut policy = Isotherm::new(&parameters(&[], &[]), &Setup { tiers: 3, ..setup(PAGES as usize, 50) });
+    // Half of all samples go to the last 40 pages, four of ten to the 160 before.
+    let page = |index: u32| match index % 10 {
+        0 => index * 7 % PAGES,
+        1..=5 => PAGES - 40 + (index / 10 * 5 + index % 10) % 40,
+        _ => PAGES - 200 + (index / 10 * 4 + index % 10) % 160,
+    };
+    let mut moves = 0;
+    for round in 0..120 {
+        let pages: Vec<u32> = (0..300).map(|index| page(round as u32 * 300 + index)).collect();
+        let batch = batch(&view, round, &pages);
+        moves += turn(&mut policy, &mut view, &batch, Nanos(10_000_000 * (round + 1))).0.moves.len();
+    }
+    let placed = |pages: std::ops::Range<u32>, tier: u8| {
+        pages.filter(|&page| view.tier_of(PageId(page)) == Some(TierId(tier))).count()
+    };
+    assert!(placed(PAGES - 40..PAGES, 0) >= 36, "{}", placed(PAGES - 40..PAGES, 0));
+    assert!(placed(PAGES - 200..PAGES - 40, 1) >= 140, "{}", placed(PAGES - 200..PAGES - 40, 1));
+    assert!(moves < 1200, "each in a move or two, and as many the other way: {moves}");
+    assert!(policy.books.saved > 0.0);
+}
+
+/// Moves while 20 pages come with each look, one look each `step` nanoseconds, and after that.
+fn growing(step: u64) -> [usize; 2] {
+    let mut view = TestView::new(&[Pages(FAST), Pages(2 * u64::from(PAGES))], PAGES as usize);
+    let mut policy = Isotherm::new(&parameters(&[], &[]), &setup(PAGES as usize, FAST));
+    let mut moves = [0; 2];
+    for round in 0..60 {
+        let grows = round < 30;
+        (0..if grows { 20 } else { 0 }).for_each(|_| view.allocate());
+        let pages: Vec<u32> = (0..300).map(|index| mostly_the_last(round as u32 * 300 + index)).collect();
+        let batch = batch(&view, round, &pages);
+        let plan = turn(&mut policy, &mut view, &batch, Nanos(step * (round + 1))).0;
+        moves[usize::from(!grows)] += plan.moves.len();
+    }
+    moves
+}
+
+#[test]
+fn samples_count_again_once_a_unit_has_vanished() {
+    let mut view = TestView::new(&[Pages(FAST), Pages(u64::from(PAGES))], PAGES as usize);
+    let mut policy = Isotherm::new(&parameters(&[], &[]), &setup(PAGES as usize, FAST));
+    let mut seen = Vec::new();
+    for again in [true, false] {
+        let batch = SampleBatch {
+            devices: vec![DeviceReading { tier: TierId(1), again, ..DeviceReading::default() }],
+            ..batch(&view, 0, &[PAGES - 1])
+        };
+        policy.observe(&batch, &mut view);
+        seen.push(policy.units.count(TierId(1)));
+    }
+    assert_eq!(seen, [true, false]);
+}
+
+/// Runs a program whose samples are spread evenly, and of which a device tells the last 50 pages. Returns
+/// how many of these come up, and all requests to the device.
+fn told(again: bool) -> (usize, Vec<DeviceRequest>) {
+    let mut view = TestView::new(&[Pages(FAST), Pages(u64::from(PAGES))], PAGES as usize);
+    let mut policy = Isotherm::new(&parameters(&[], &[]), &setup(PAGES as usize, FAST));
+    let mut requests = Vec::new();
+    for round in 0..60 {
+        let pages: Vec<u32> = (0..300).map(|index| (round as u32 * 300 + index) * 7 % PAGES).collect();
+        let mut batch = batch(&view, round, &pages);
+        let is_slow = |page: &PageId| view.tier_of(*page) != Some(TierId::FAST);
+        let hot = (0..250).map(|index| PageId(PAGES - 1 - index % 50)).filter(is_slow).collect();
+        batch.devices.push(DeviceReading { tier: TierId(1), hot, again, report: None });
+        let now = Nanos(10_000_000 * (round + 1));
+        requests.extend(turn(&mut policy, &mut view, &batch, now).0.device);
+    }
+    let hot = (PAGES - 50..PAGES).filter(|&page| view.tier_of(PageId(page)) == Some(TierId::FAST));
+    (hot.count(), requests)
+}
+
+#[test]
+fn a_unit_counts_slow_accesses_in_place_of_samples() {
+    let (promoted, requests) = told(true);
+    assert!(promoted >= 45, "{promoted}");
+    let accesses = requests.iter().map(|request| request.threshold.expect("a threshold") + 1);
+    assert!(accesses.clone().all(u32::is_power_of_two), "{requests:?}");
+    assert!((1..12).contains(&accesses.count()), "each makes the unit begin again: {requests:?}");
+}
+
+#[test]
+fn a_device_that_tells_a_page_once_does_not_count_it() {
+    let (promoted, requests) = told(false);
+    assert!(promoted < 25 && requests.is_empty(), "{promoted} {requests:?}");
+}
+
+#[test]
+fn moves_wait_while_new_pages_would_take_the_room_that_they_make() {
+    let [growing, grown] = growing(10_000);
+    assert!(growing == 0 && grown > 50, "{growing} {grown}");
+}
+
+#[test]
+fn a_program_that_grows_slowly_is_not_left_waiting() {
+    let [growing, _] = growing(10_000_000);
+    assert!(growing > 50, "{growing}");
+}
+
+#[test]
+fn where_all_pages_are_alike_nothing_moves_and_sampling_dies_down() {
+    let (policy, _, plans) = run(100, |index| index.wrapping_mul(2_654_435_761) % PAGES);
+    assert!(plans.iter().map(|plan| plan.moves.len()).sum::<usize>() <= 4 * TRIAL as usize);
+    assert!(policy.overhead < FIRST / 4.0, "{}", policy.overhead);
+}
+
+#[test]
+fn on_a_host_that_measures_no_costs_it_neither_moves_nor_samples_more() {
+    let mut view = TestView::new(&[Pages(FAST), Pages(u64::from(PAGES))], PAGES as usize);
+    let mut policy = Isotherm::new(&parameters(&[], &[]), &setup(PAGES as usize, FAST));
+    for round in 0..20 {
+        let pages: Vec<u32> = (0..300).map(|index| PAGES - 1 - index % 50).chain([0, 1]).collect();
+        let batch = SampleBatch { spent: Spent::default(), ..batch(&view, round, &pages) };
+        let plan = turn(&mut policy, &mut view, &batch, Nanos(10_000_000 * (round + 1))).0;
+        assert!(plan.moves.is_empty());
+        assert_eq!(policy.period, FIRST_PERIOD);
+    }
+}
+
+#[test]
+fn without_a_gain_of_the_fast_tier_nothing_moves() {
+    let mut view = TestView::new(&[Pages(FAST), Pages(u64::from(PAGES))], PAGES as usize);
+    let mut policy = Isotherm::new(&parameters(&[], &[]), &setup(PAGES as usize, FAST));
+    for round in 0..20 {
+        let pages: Vec<u32> = (0..300).map(|index| PAGES - 1 - index % 50).chain([0, 1]).collect();
+        let mut batch = batch(&view, round, &pages);
+        batch.samples.iter_mut().for_each(|sample| sample.latency = 250);
+        let plan = turn(&mut policy, &mut view, &batch, Nanos(10_000_000 * (round + 1))).0;
+        assert!(plan.moves.is_empty());
+    }
+}
