@@ -98,11 +98,8 @@ fn measure_coalescing(criterion: &mut Criterion, stream: &[u32]) {
 fn measure_pac(criterion: &mut Criterion, stream: &[u32]) {
     let mut table = PacTable::new(PAGES as usize, usize::MAX, Cooling::OFF);
     let mut values = Vec::new();
-    let pages: Vec<u32> = (0..PAGES).collect();
-    for chunk in pages.chunks(BATCH) {
-        let first: Vec<(u32, f32)> = chunk.iter().map(|&page| (page, 1.0)).collect();
-        table.add_batch(&first, &mut values);
-    }
+    let first: Vec<(u32, f32)> = (0..PAGES).map(|page| (page, 1.0)).collect();
+    table.add_batch(&first, &mut values);
     println!(
         "pac-table: {:.1} bytes a page at {} pages",
         table.bytes() as f64 / table.len() as f64,

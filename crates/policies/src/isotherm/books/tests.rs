@@ -182,6 +182,20 @@ fn regression_accesses_left_to_slow_pages_do_not_tell_what_fast_ones_save() {
 }
 
 #[test]
+fn of_the_stall_while_most_were_slow_later_entries_count_more() {
+    let mut books = Books::default();
+    entered(&mut books, 1..=20, [false; 2]);
+    for entry in 21..=40 {
+        let mut batch = batch(entry, &[]);
+        batch.counters.tiers[1].stall = Nanos(50_000 * 20 + 200_000 * (entry - 20));
+        books.begin(&batch, [Nanos(0); 2].into_iter());
+        books.end();
+    }
+    let (stall, slow) = books.together;
+    assert!((155.0..170.0).contains(&(stall / slow)), "of 50 and then 200 ns: {}", stall / slow);
+}
+
+#[test]
 fn where_samples_tell_no_latency_the_idle_tiers_do() {
     let mut books = Books::default();
     let silent = [0, 1].map(|tier| Sample { latency: 0, ..sample(tier) });
