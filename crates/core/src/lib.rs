@@ -65,7 +65,7 @@ pub use fast_limit::{FastLimit, FastLimitError};
 pub use histogram::{Bin, Histogram};
 pub use host::{Host, View};
 pub use interleave::{Placing, Weights, best_shares};
-pub use plan::{Copying, Move, MoveStatus, Outcome, Plan, Reclaim, Work};
+pub use plan::{Copying, MOVED_AT_ONCE, Move, MoveStatus, Outcome, Plan, Reclaim, Work};
 pub use policy::{Allocation, Gauge, MigrationContext, Policy, Record, Setup};
 pub use signals::{Sampling, SamplingRate, SamplingScope, Signal, Signals};
 pub use units::{Bytes, Cycles, Nanos, Pages, ParseUnitError, parse_count, parse_number, parse_share};

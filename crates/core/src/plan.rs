@@ -22,6 +22,12 @@ pub struct Reclaim {
     pub pages: Pages,
 }
 
+/// Pages that are unmapped, copied and mapped again together: whoever touches one meanwhile waits for it.
+/// Linux would take 512 (`NR_MAX_BATCHED_MIGRATION` in mm/migrate.c), so that a page is away as long as a
+/// huge one. Each batch flushes translations once, and the waits grow with its square. Linux's own demotion
+/// takes as many (`SWAP_CLUSTER_MAX`).
+pub const MOVED_AT_ONCE: usize = 32;
+
 /// The way in which moved pages are copied.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Copying {

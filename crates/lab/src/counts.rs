@@ -37,6 +37,8 @@ pub struct Counts {
 pub struct Moves {
     pub succeeded: u64,
     pub failed: u64,
+    /// Times that it moved pages together.
+    pub batches: u64,
 }
 
 /// Kernel's reasons by number (`enum migrate_reason`), as its trace point prints them.
@@ -183,6 +185,7 @@ fn moves(before: &str, after: &str) -> BTreeMap<String, Moves> {
         let moves = Moves {
             succeeded: after.succeeded.saturating_sub(before.succeeded),
             failed: after.failed.saturating_sub(before.failed),
+            batches: after.batches.saturating_sub(before.batches),
         };
         (moves != Moves::default()).then_some((name, moves))
     };
@@ -195,7 +198,8 @@ fn reason(line: &str) -> Option<(usize, Moves)> {
     let value = |name: &str| {
         words.iter().position(|word| *word == name).and_then(|at| words.get(at + 1)?.parse().ok())
     };
-    let moves = Moves { succeeded: value("succeeded:")?, failed: value("failed:")? };
+    let [succeeded, failed, batches] = ["succeeded:", "failed:", "hitcount:"].map(value);
+    let moves = Moves { succeeded: succeeded?, failed: failed?, batches: batches? };
     Some((usize::try_from(value("reason:")?).ok()?, moves))
 }
 
@@ -267,9 +271,9 @@ mod tests {
         ])?;
         let counts = Counts::read(folder.path());
         assert_eq!((counts.promoted, counts.demoted, counts.moved), (3, 5, 7));
-        let moves = |succeeded, failed| Some(Moves { succeeded, failed });
-        assert_eq!(counts.moves.get("syscall-or-cpuset").copied(), moves(7, 0));
-        assert_eq!((counts.moves.get("compaction").copied(), counts.failed), (moves(70, 7), 0));
+        let moves = |succeeded, failed, batches| Some(Moves { succeeded, failed, batches });
+        assert_eq!(counts.moves.get("syscall-or-cpuset").copied(), moves(7, 0, 4));
+        assert_eq!((counts.moves.get("compaction").copied(), counts.failed), (moves(70, 7, 1), 0));
         assert!((counts.guest_seconds - 1.5).abs() < 1e-9 && counts.damon.is_none());
         assert!(!counts.vmstat.contains_key("nr_free_pages"));
         let expected = Residence { seconds: 0.5, node_bytes: vec![4096, 0], ..Residence::default() };

@@ -35,7 +35,7 @@ fn run(tiering: &str, kernel_tiering: bool, modelled_ns: u64) -> LabResult {
             ..Measured::default()
         }),
         counts: Counts {
-            moves: [("damon".to_owned(), Moves { succeeded: 1, failed: 0 })].into(),
+            moves: [("damon".to_owned(), Moves { succeeded: 1, ..Moves::default() })].into(),
             damon: kernel_tiering.then(Damon::default),
             zswap: kernel_tiering.then(Zswap::default),
             ..Counts::default()

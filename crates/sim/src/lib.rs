@@ -41,6 +41,7 @@ mod experiment;
 mod fast_size;
 mod faults;
 mod host;
+mod in_flight;
 mod long;
 mod lookups;
 mod lru;

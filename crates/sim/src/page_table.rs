@@ -1,6 +1,7 @@
 //! The simulated page table: where pages are, how they are allocated, and how the kernel reclaims them.
 
 use crate::compression::{CLUSTER, Compression, Swapped};
+use crate::in_flight::InFlight;
 use crate::lru::{List, Lru, Pass};
 use crate::page_state::{ACCESSED, ARMED, KEPT, REFERENCED, SHADOWED, TIER_MASK, UNMAPPED, USED};
 use crate::page_walk::EntriesRead;
@@ -29,6 +30,12 @@ pub(crate) trait Locator {
     /// Handles the trap of an access to `page`. Returns whether the page was armed.
     fn trap(&mut self, _page: u32, _store: bool) -> bool {
         false
+    }
+
+    /// Returns until when an access at `clock` waits for its page, in picoseconds; `None` if it is not being
+    /// copied.
+    fn lands(&self, _page: u32, _clock: u64) -> Option<u64> {
+        None
     }
 
     /// Brings a stored page back, or pays for the room of a new one. Returns what that took; `None` where the
@@ -70,6 +77,8 @@ pub(crate) struct PageTable {
     compression: Option<Compression>,
     /// Work for the room of a page that has just been allocated.
     owed: Option<Swapped>,
+    /// Pages that trap as armed ones do.
+    in_flight: InFlight,
 }
 
 /// How the kernel finds cold pages: the profile's `costs.reclaim_lists`.
@@ -101,6 +110,7 @@ impl PageTable {
             fast_rows: FastRows::new(pages),
             compression: None,
             owed: None,
+            in_flight: InFlight::default(),
         }
     }
 
@@ -288,6 +298,25 @@ impl PageTable {
         MoveStatus::Moved
     }
 
+    /// Unmaps a batch of pages that have moved `since` then, each `until` it is copied, in picoseconds.
+    pub(crate) fn depart(&mut self, since: u64, until: impl Iterator<Item = (PageId, u64)>) {
+        self.in_flight.begin(since);
+        for (page, until) in until {
+            // A stored page is mapped nowhere anyway.
+            if self.tier_of(page).is_some_and(|tier| !self.is_compressed(tier)) {
+                self.state[page.index()] |= ARMED;
+                self.in_flight.add(page, until);
+            }
+        }
+    }
+
+    /// Ends the batch's way.
+    pub(crate) fn land(&mut self) {
+        for page in self.in_flight.end() {
+            self.state[page.index()] &= !ARMED;
+        }
+    }
+
     /// Takes a page of the tier, dropping a shadow if there is no other room.
     fn occupy(&mut self, tier: usize) {
         self.used[tier] += 1;
@@ -417,6 +446,10 @@ impl Locator for PageTable {
 
     fn fast_rows(&self) -> Option<&FastRows> {
         Some(&self.fast_rows)
+    }
+
+    fn lands(&self, page: u32, clock: u64) -> Option<u64> {
+        self.in_flight.lands(page, clock)
     }
 
     fn swap_in(&mut self, page: u32) -> Option<Swapped> {

@@ -295,11 +295,18 @@ impl<'a, L: Locator> Processor<'a, L> {
     /// Handles a trap: the thread pays for the fault before the access goes on. Returns the page's tier then.
     #[cold]
     fn fault(&mut self, access: &Access, tier: usize) -> usize {
+        let clock = self.cores.clock(access.thread);
+        if let Some(lands) = self.locator.lands(access.page, clock) {
+            if lands > clock {
+                self.cores.pause(access.thread, lands - clock + self.fault_cost, Cause::Moving);
+            }
+            return tier;
+        }
         if let Some(swapped) = self.locator.swap_in(access.page) {
             self.pay_for_swap(access.thread, &swapped);
             return usize::from(swapped.tier);
         }
-        let time = Nanos(self.cores.clock(access.thread) / 1000);
+        let time = Nanos(clock / 1000);
         self.cores.pause(access.thread, self.fault_cost, Cause::Sampling);
         self.charges.faulting += Nanos(self.fault_cost / 1000);
         if self.locator.trap(access.page, access.store != 0) {

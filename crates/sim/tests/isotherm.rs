@@ -130,7 +130,7 @@ fn regression_deciding_on_a_free_core_does_not_keep_pages_from_moving() {
 #[test]
 fn a_misplaced_hot_set_is_found_and_the_books_show_what_it_saves() {
     for dependence in [0, 1] {
-        let runs = runs(4 * ACCESSES, at_the_end(), dependence);
+        let runs = runs(8 * ACCESSES, at_the_end(), dependence);
         let saved = -harm(&runs);
         assert!(saved > 0.15, "{saved}");
         let gauges = &runs[0].timeline.last().expect("intervals").gauges;

@@ -2,7 +2,8 @@
 
 use std::io;
 
-use isotherm_core::Nanos;
+use isotherm_core::{MoveStatus, Nanos};
+use isotherm_linux::memory::mover::{Mover, MoverOptions, PageMove, Shape};
 use isotherm_linux::memory::nodes::{Kernel, MovePages};
 use isotherm_linux::process::Pid;
 use isotherm_linux::sys::mmap::BoundMemory;
@@ -16,7 +17,7 @@ const PAGE_BYTES: usize = 4096;
 const PAGE_WORDS: usize = PAGE_BYTES / 8;
 /// Pages that faults, arming and copies are measured on.
 const PAGES: usize = 8192;
-/// Pages of a `move_pages` call, and calls for one page.
+/// Pages that are moved, and calls for one page.
 const BATCH: usize = 512;
 const CALLS: usize = 32;
 /// Repetitions in a round.
@@ -76,7 +77,7 @@ impl Costs {
                 numbers.add("costs.move_call", Unit::Nanoseconds, how, calls);
                 match pages {
                     Some(pages) => {
-                        let how = "move_pages of 512 pages, less the call and copies";
+                        let how = "512 pages, as the mover moves them, less a call and the copies";
                         numbers.add("costs.move_page", Unit::Nanoseconds, how, pages);
                     }
                     None => numbers.lack("costs.move_page", "it needs memory on two tiers".into()),
@@ -131,15 +132,15 @@ type Moves = (Vec<f64>, Option<Vec<f64>>);
 fn moves(memory: &mut BoundMemory, tiers: Option<(u32, u32)>, copy: f64) -> io::Result<Moves> {
     let start = memory.words().as_ptr().addr() as u64;
     let addresses: Vec<u64> = (0..BATCH as u64).map(|page| start + page * PAGE_BYTES as u64).collect();
-    let mut status = vec![0; BATCH];
+    let mut status = [0];
     let here = Pid(0);
-    Kernel.move_pages(here, &addresses[..1], None, &mut status[..1], false)?;
-    let place = [status[0]];
+    Kernel.move_pages(here, &addresses[..1], None, &mut status, false)?;
+    let place = status;
     let calls: io::Result<Vec<f64>> = (0..REPETITIONS)
         .map(|_| {
             let start = clock::monotonic();
             for _ in 0..CALLS {
-                Kernel.move_pages(here, &addresses[..1], Some(&place), &mut status[..1], false)?;
+                Kernel.move_pages(here, &addresses[..1], Some(&place), &mut status, false)?;
             }
             Ok((clock::monotonic() - start).0 as f64 / CALLS as f64)
         })
@@ -147,12 +148,16 @@ fn moves(memory: &mut BoundMemory, tiers: Option<(u32, u32)>, copy: f64) -> io::
     let calls = calls?;
     let Some((fast, slow)) = tiers else { return Ok((calls, None)) };
     let call = calls.iter().copied().fold(f64::INFINITY, f64::min);
+    let mut mover = Mover::new(Kernel, MoverOptions::default());
     let mut to = |node: u32| -> io::Result<Nanos> {
+        let page = |&address: &u64| PageMove { address, shape: Shape::Base, node };
+        let (moves, mut statuses): (Vec<PageMove>, _) = (addresses.iter().map(page).collect(), Vec::new());
         let start = clock::monotonic();
-        Kernel.move_pages(here, &addresses, Some(&[node.cast_signed(); BATCH]), &mut status, false)?;
+        let own = Pid(std::process::id());
+        mover.step(start, own, &moves, &mut statuses, &mut |_, _| false).map_err(io::Error::other)?;
         let time = clock::monotonic() - start;
-        match status.iter().find(|&&status| status < 0) {
-            Some(&error) => Err(io::Error::from_raw_os_error(-error)),
+        match statuses.iter().find(|&&status| status != MoveStatus::Moved) {
+            Some(status) => Err(io::Error::other(format!("a page was not moved: {status:?}"))),
             None => Ok(time),
         }
     };

@@ -53,7 +53,7 @@ const TRIAL: f64 = 32.0;
 const MOVES_OF_SWAP: f64 = 4.0;
 /// Times between two looks: a share of the time so far, at least and at most. Looks must tell phases apart: a
 /// program's threads may wait for one that loads what they will read, with stalls of its own.
-const LOOK: (u64, Nanos, Nanos) = (32, Nanos(100_000), Nanos(5_000_000));
+const LOOK: (u64, Nanos, Nanos) = (32, Nanos(100_000), Nanos(4_000_000));
 /// Share of promotions that may find their room taken by a new page.
 const LOST: f64 = 1.0 / 16.0;
 /// 2^32 over the golden section.

@@ -56,6 +56,8 @@ pub(crate) struct SimHost<'a> {
     gauges: Vec<Gauge>,
     /// Pages moved since the last shootdown.
     unflushed: Vec<PageId>,
+    /// The next batch of pages to copy.
+    departing: Vec<moving::Departure>,
     /// The rounds of a long run.
     pub(crate) rounds: Option<Rounds>,
 }
@@ -88,6 +90,7 @@ impl<'a> SimHost<'a> {
             last_delivery: Nanos(0),
             gauges: Vec::new(),
             unflushed: Vec::new(),
+            departing: Vec::new(),
             rounds: None,
         }
     }
@@ -355,6 +358,7 @@ impl Host for SimHost<'_> {
             };
             outcome.moves.push(status);
         }
+        self.depart();
         self.shoot_down();
         plan.collapse.iter().for_each(|&page| self.collapse(page));
         self.arm(&plan.arm);

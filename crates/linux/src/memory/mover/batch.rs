@@ -3,7 +3,7 @@
 use std::io;
 use std::ops::Range;
 
-use isotherm_core::{Bytes, MoveStatus};
+use isotherm_core::{Bytes, MOVED_AT_ONCE, MoveStatus};
 
 use super::{PageMove, Shape};
 use crate::LinuxError;
@@ -13,6 +13,9 @@ use crate::process::Pid;
 
 /// Marks a status that the kernel did not write.
 const UNSET: i32 = i32::MIN;
+/// An address where no program has memory: the kernel moves what a call has before it at once
+/// (`do_pages_move` in mm/migrate.c).
+const NOWHERE: u64 = u64::MAX - (BASE - 1);
 /// Status of a page that others hold, or this same call.
 const BUSY: i32 = -libc::EBUSY;
 
@@ -176,7 +179,8 @@ impl Batch {
         }
     }
 
-    /// Makes the kernel move some open pages; also returns whether one was denied as shared.
+    /// Makes the kernel move some open pages, [`MOVED_AT_ONCE`] at a time. Also returns how many it tried, at
+    /// least one, and whether one was denied as shared.
     pub(super) fn call<K: MovePages>(
         &mut self,
         kernel: &mut K,
@@ -184,22 +188,36 @@ impl Batch {
         node: u32,
         all: bool,
         part: Range<usize>,
-    ) -> Result<(Answer, bool), LinuxError> {
+    ) -> Result<(Answer, usize, bool), LinuxError> {
         let open = &self.open[part.clone()];
         self.addresses.clear();
-        self.addresses.extend(open.iter().map(|&index| self.pages[index].address));
+        for together in open.chunks(MOVED_AT_ONCE) {
+            if !self.addresses.is_empty() {
+                self.addresses.push(NOWHERE);
+            }
+            self.addresses.extend(together.iter().map(|&index| self.pages[index].address));
+        }
         self.nodes.clear();
-        self.nodes.resize(open.len(), i32::try_from(node).unwrap_or(i32::MAX));
+        self.nodes.resize(self.addresses.len(), i32::try_from(node).unwrap_or(i32::MAX));
         self.status.clear();
-        self.status.resize(open.len(), UNSET);
+        self.status.resize(self.addresses.len(), UNSET);
         let result = kernel.move_pages(pid, &self.addresses, Some(&self.nodes), &mut self.status, all);
         let answer = match result {
             Ok(_) => Answer::Tried,
             Err(error) => meaning_of_failure(pid, node, all, error)?,
         };
+        let mut place = 0;
+        self.status.retain(|_| {
+            place += 1;
+            place % (MOVED_AT_ONCE + 1) != 0
+        });
+        // A call ends with the first pages of which one does not move.
+        let silent = self.status.iter().position(|&status| status == UNSET).unwrap_or(part.len());
+        let tried = part.len().min((silent / MOVED_AT_ONCE + 1) * MOVED_AT_ONCE);
         let (short, shared) = self.apply(node, part.clone());
         self.find_moved(kernel, pid, node, part)?;
-        Ok((if short && matches!(answer, Answer::Tried) { Answer::NoRoom } else { answer }, shared))
+        let answer = if short && matches!(answer, Answer::Tried) { Answer::NoRoom } else { answer };
+        Ok((answer, tried, shared))
     }
 
     /// Applies the kernel's statuses; returns whether a page found no room, and whether one is shared.

@@ -1,8 +1,10 @@
 //! Moves pages of a process to nodes with `move_pages(2)`, in batches and within a rate.
 //!
-//! Batches locate pages first: those in place or gone cost no attempt and no tokens. A batch has one target,
-//! since a call with several leaves the rest undone at its first failure. A huge page moves whole by its
-//! first address; its others fail with EBUSY in the same call, since the page is isolated by then.
+//! A call moves few pages at a time ([`MOVED_AT_ONCE`](isotherm_core::MOVED_AT_ONCE)), because threads wait
+//! for pages that are on their way. Batches locate pages first: those in place or gone cost no attempt and no
+//! tokens. A batch has one target, since a call with several leaves the rest undone at its first failure. A
+//! huge page moves whole by its first address; its others fail with EBUSY in the same call, since the page is
+//! isolated by then.
 
 mod batch;
 mod options;
@@ -156,11 +158,13 @@ impl<K: MovePages> Mover<K> {
     /// Tries every open page once, in calls of at most `chunk` pages.
     fn round(&mut self, pid: Pid, node: u32, chunk: usize) -> Result<Answer, LinuxError> {
         let open = self.batch.open();
-        for start in (0..open).step_by(chunk) {
+        let mut start = 0;
+        while start < open {
             let pages = start..open.min(start + chunk);
             self.statistics.calls += 1;
-            let (answer, shared) =
+            let (answer, tried, shared) =
                 self.batch.call(&mut self.kernel, pid, node, self.options.shared, pages)?;
+            start += tried;
             if shared {
                 self.say(Denial::Shared);
             }

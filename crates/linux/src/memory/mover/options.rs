@@ -30,8 +30,8 @@ pub struct PageMove {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MoverOptions {
-    /// Base pages per call; a huge page counts as one. By default 512, as many as the kernel unmaps, flushes
-    /// and copies at once (`NR_MAX_BATCHED_MIGRATION`).
+    /// Base pages per call; a huge page counts as one. By default 512: each call makes all processors drain
+    /// their lists of new pages.
     pub batch: usize,
     pub retries: u32,
     pub pause: Nanos,

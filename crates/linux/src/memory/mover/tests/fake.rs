@@ -22,8 +22,10 @@ pub(super) struct Fake {
     /// Errors of the next moving calls, 0 for none, and of every query.
     pub(super) errors: Vec<i32>,
     pub(super) query_error: i32,
-    /// Pages of each moving call.
+    /// Addresses of each moving call.
     pub(super) calls: Vec<usize>,
+    /// Most pages that were on their way at once.
+    pub(super) most: usize,
     pub(super) paused: u64,
 }
 
@@ -46,6 +48,7 @@ impl Fake {
     fn flush(&mut self, aside: &mut Vec<(usize, u64)>, node: i32, status: &mut [i32]) -> Result<u64, i32> {
         let mut failed = 0;
         let all = std::mem::take(aside);
+        self.most = self.most.max(all.len());
         for &(_, head) in &all {
             if let Some(left) = self.stuck.get_mut(&head).filter(|left| **left > 0) {
                 *left -= 1;
