@@ -41,7 +41,8 @@ policies! {
             .help(
                 "Moves a page only when what it will save exceeds the measured cost, keeps books of both, and \
                  samples and moves no more than its proved savings pay for. It has no parameters.",
-            );
+            )
+            .proved_on(Hosts::LAB);
     mod lru:
         entry!("lru", "LRU", lru::Lru, lru::Settings)
             .paper("textbook; here over sampled accesses")

@@ -92,7 +92,18 @@ fn number_of(program: &[&str], option: &str) -> f64 {
 
 /// Runs a program of [`PAGES`] whose hot pages change once.
 pub(crate) fn run(lab: &Lab, machine: &str, tiering: &[&str], program: &[&str]) -> Outcome {
-    let options = ["--machine", machine, "--fast", "64M", "--json", "--time-limit", "8min"];
+    run_of(lab, machine, tiering, program, (PAGES, "64M"))
+}
+
+/// Runs one of so many pages with so much fast memory.
+fn run_of(
+    lab: &Lab,
+    machine: &str,
+    tiering: &[&str],
+    program: &[&str],
+    (pages, fast): (f64, &str),
+) -> Outcome {
+    let options = ["--machine", machine, "--fast", fast, "--json", "--time-limit", "8min"];
     let command: Vec<String> =
         std::iter::once(target()).chain(program.iter().map(|word| (*word).into())).collect();
     let words: Vec<&str> = command.iter().map(String::as_str).collect();
@@ -104,7 +115,7 @@ pub(crate) fn run(lab: &Lab, machine: &str, tiering: &[&str], program: &[&str]) 
     let measured: Measured =
         serde_json::from_value(run["measured"].clone()).expect("what the plugin counted");
     // The program fills, accesses and checks its memory: filling and checking miss once per line.
-    let whole = PAGES * PAGE_LINES / measured.misses() as f64;
+    let whole = pages * PAGE_LINES / measured.misses() as f64;
     let part = |from: f64, to: f64| {
         let at = |share: f64| whole + share * (1.0 - 2.0 * whole);
         measured.history.hit_ratio(at(from), at(to)).expect("a history")
@@ -126,17 +137,17 @@ const LISTS: f64 = PAGES * 4.0 / 4096.0;
 
 /// Returns the fast node's share of misses if it holds all hot pages and as many others as fit.
 pub(crate) fn closed_form() -> f64 {
-    let [hot, hot_list, cold_list, cold] = misses();
+    let [hot, hot_list, cold_list, cold] = misses(PAGES, HOT);
     let room = FAST - HOT - LISTS;
-    (hot + hot_list + cold_list + cold * room / (PAGES - HOT)) / misses().iter().sum::<f64>()
+    (hot + hot_list + cold_list + cold * room / (PAGES - HOT)) / misses(PAGES, HOT).iter().sum::<f64>()
 }
 
 /// Returns the same share if the node holds this many pages that were placed first: an equal part of the
 /// scattered hot and cold ones. The lists that are read were made when it was full; the originals, of two
 /// phases, were placed before.
 fn closed_form_of_first_touch(fast: f64) -> f64 {
-    let [hot, .., cold] = misses();
-    (hot + cold) * (fast - 2.0 * LISTS) / PAGES / misses().iter().sum::<f64>()
+    let [hot, .., cold] = misses(PAGES, HOT);
+    (hot + cold) * (fast - 2.0 * LISTS) / PAGES / misses(PAGES, HOT).iter().sum::<f64>()
 }
 
 /// Returns the most pages of the program on the fast node by the kernel's count; files that it reads lie
@@ -149,11 +160,11 @@ fn pages_on_the_fast_node(run: &Value) -> f64 {
 
 /// Returns the misses per access of hot pages, of the lists of hot and cold ones, and of cold pages. The
 /// program's lists of pages (4 bytes each) are accessed once per page.
-fn misses() -> [f64; 4] {
-    let cold = PAGES - HOT;
+fn misses(pages: f64, hot: f64) -> [f64; 4] {
+    let cold = pages - hot;
     misses_of([
-        (HOT * PAGE_LINES, SHARE),
-        (HOT * 4.0 / 64.0, SHARE),
+        (hot * PAGE_LINES, SHARE),
+        (hot * 4.0 / 64.0, SHARE),
         (cold * 4.0 / 64.0, 1.0 - SHARE),
         (cold * PAGE_LINES, 1.0 - SHARE),
     ])
@@ -227,6 +238,26 @@ fn hybridtier_comes_to_the_closed_form_and_back_to_it() {
     let Some(lab) = Lab::find_all() else { return };
     // 60 batches are too few to count three samples of many of so many hot pages: it would stop sampling.
     check_policy(&lab, "hybridtier", &["--set", "hybridtier.plateau_start=1000000"]);
+}
+
+/// Isotherm moves what pays: all hot pages and none of the cold ones, though there is room for as many again.
+/// A quarter of the others' memory, as half a percent of the time pays for few samples.
+#[test]
+fn isotherm_comes_to_all_hot_pages_and_back_to_them() {
+    let Some(lab) = Lab::find_all() else { return };
+    let (pages, hot) = (PAGES / 4.0, HOT / 4.0);
+    let program: Vec<&str> = "planted --size 64M --hot 12.5% --operations 150000000 --move-after 80000000 \
+                              --share 90%"
+        .split_whitespace()
+        .collect();
+    let tiering = ["--policy", "isotherm", "--start", "slow"];
+    let outcome = run_of(&lab, BY_INSTRUCTIONS, &tiering, &program, (pages, "16M"));
+    let all = misses(pages, hot);
+    let expected = (all[0] + all[1]) / all.iter().sum::<f64>();
+    for (ratio, when) in [(outcome.after, "before the move"), (outcome.moved, "after it")] {
+        assert!((ratio - expected).abs() < NEAR, "{ratio:.3} {when}, expected {expected:.3}");
+    }
+    assert!(check_moves(&outcome.run, hot as u64) < 6 * hot as u64, "two hot sets, there and back");
 }
 
 #[test]

@@ -486,9 +486,13 @@ impl Policy for Isotherm {
             self.origins.clear();
             self.decide(view, plan);
         }
-        if self.books.changed() && self.overhead < FIRST {
-            // As much as recent savings allow: what was saved tells what there is to lose.
-            (self.overhead, self.evidence) = (MOST, 0);
+        if self.books.changed() {
+            // What was seen before does not tell that nothing is to be gained now.
+            self.evidence = 0;
+            if self.overhead < FIRST {
+                // As much as recent savings allow: what was saved tells what there is to lose.
+                self.overhead = MOST;
+            }
         }
         plan.sampling = Some(self.resample(now));
         plan.device = self.units.request(self.period);

@@ -74,6 +74,8 @@ pub(crate) struct Rates {
     half_life: f64,
     /// How much better the short memory has predicted samples, in nats; forgotten with the short half-life.
     lead: f64,
+    /// All samples so far.
+    seen: f64,
     halvings: u16,
 }
 
@@ -139,6 +141,7 @@ impl Rates {
             leader: 1,
             half_life: pages.max(1) as f64 / 2.0,
             lead: 0.0,
+            seen: 0.0,
             halvings: 0,
         }
     }
@@ -185,6 +188,7 @@ impl Rates {
             let page = page.index();
             let odds = self.prediction(page, 0) / self.prediction(page, 1);
             self.lead += odds.ln() - self.lead / self.half_life;
+            self.seen += f64::from(times);
             let size = REGION.min(self.counts.len() - page / REGION * REGION);
             let (sum, squares) = &mut self.weights[page / REGION];
             *sum += f32::from(times);
@@ -244,7 +248,9 @@ impl Rates {
         if self.lead > 3.0 {
             self.half_life = (self.half_life / 2f64.sqrt()).max(pages / 16.0);
         } else if self.lead < -3.0 {
-            self.half_life *= 2f64.sqrt();
+            // No memory looks back further than the run: both would hold the same.
+            let most = (self.seen / RATIO).max(pages / 2.0);
+            self.half_life = (self.half_life * 2f64.sqrt()).min(most);
         }
     }
 
@@ -337,6 +343,17 @@ mod tests {
         rates
     }
 
+    /// Counts 64 pages from `first` on in rounds, each an epoch; returns the shortest half-life meanwhile.
+    fn feed(rates: &mut Rates, first: u32, rounds: u32) -> f64 {
+        let mut least = f64::INFINITY;
+        for _ in 0..rounds {
+            (0..64).for_each(|page| rates.count(PageId(first + page), 1));
+            rates.age();
+            least = least.min(rates.half_life);
+        }
+        least
+    }
+
     #[test]
     fn counts_that_differ_by_chance_alone_are_shrunk_to_their_mean() {
         // Poisson-like: mean and variance are 1.
@@ -371,19 +388,22 @@ mod tests {
     #[test]
     fn the_short_memory_leads_after_a_change_and_the_long_one_while_nothing_changes() {
         let mut rates = Rates::new(REGION);
-        let feed = |rates: &mut Rates, first: u32, rounds: u32| {
-            for round in 0..rounds {
-                (0..64).for_each(|page| rates.count(PageId(first + page), 1));
-                rates.age();
-                assert!(rates.half_life.is_finite(), "{round}");
-            }
-        };
-        feed(&mut rates, 0, 60);
-        let steady = rates.half_life();
+        let steady = feed(&mut rates, 0, 60);
         assert!(rates.rate(PageId(0)).mean > 4.0 * rates.rate(PageId(300)).mean);
-        feed(&mut rates, 256, 60);
-        assert!(rates.half_life() < steady, "it forgets sooner: {} {steady}", rates.half_life());
+        assert!(rates.leader == 1 && steady == REGION as f64 / 2.0, "{steady}");
+        let least = feed(&mut rates, 256, 60);
+        assert!(least < steady, "it forgets sooner: {least}");
         assert!(rates.rate(PageId(256)).mean > rates.rate(PageId(0)).mean, "and has learned the new set");
+    }
+
+    /// The half-life of a steady program grew without limit, and a change was learned after as long again.
+    #[test]
+    fn regression_a_change_after_a_long_steady_time_is_learned_sooner_than_that() {
+        let mut rates = Rates::new(REGION);
+        feed(&mut rates, 0, 800);
+        assert!(rates.half_life() <= 800.0 * 64.0 / RATIO, "{}", rates.half_life());
+        feed(&mut rates, 256, 200);
+        assert!(rates.rate(PageId(256)).mean > rates.rate(PageId(0)).mean, "{:?}", rates.leader);
     }
 
     #[test]
