@@ -23,6 +23,11 @@ impl InFlight {
         self.until.insert(page.0, until);
     }
 
+    /// Leaves out a page that moves on: where it is stored, its accesses fault for that.
+    pub(crate) fn forget(&mut self, page: PageId) {
+        self.until.remove(&page.0);
+    }
+
     /// Ends the batch; returns its pages.
     pub(crate) fn end(&mut self) -> impl Iterator<Item = PageId> {
         self.until.drain().map(|(page, _)| PageId(page))

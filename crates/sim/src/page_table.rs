@@ -274,6 +274,7 @@ impl PageTable {
         let status = self.may_move(page, to);
         let (MoveStatus::Moved, Some(from)) = (status, self.tier_of(page)) else { return status };
         self.drop_shadow(page.index());
+        self.in_flight.forget(page);
         self.used[from.index()] -= 1;
         self.occupy(to.index());
         if from == TierId::FAST {
@@ -298,15 +299,17 @@ impl PageTable {
         MoveStatus::Moved
     }
 
-    /// Unmaps a batch of pages that have moved `since` then, each `until` it is copied, in picoseconds.
-    pub(crate) fn depart(&mut self, since: u64, until: impl Iterator<Item = (PageId, u64)>) {
+    /// Begins the way of a batch of pages that have moved, in picoseconds.
+    pub(crate) fn depart(&mut self, since: u64) {
         self.in_flight.begin(since);
-        for (page, until) in until {
-            // A stored page is mapped nowhere anyway.
-            if self.tier_of(page).is_some_and(|tier| !self.is_compressed(tier)) {
-                self.state[page.index()] |= ARMED;
-                self.in_flight.add(page, until);
-            }
+    }
+
+    /// Unmaps a page of the batch until it is copied.
+    pub(crate) fn unmap(&mut self, page: PageId, until: u64) {
+        // A stored page is mapped nowhere anyway.
+        if self.tier_of(page).is_some_and(|tier| !self.is_compressed(tier)) {
+            self.state[page.index()] |= ARMED;
+            self.in_flight.add(page, until);
         }
     }
 
@@ -506,6 +509,23 @@ mod tests {
 
     fn table(fast: u64) -> PageTable {
         PageTable::new(8, vec![fast, 100], 0.0, Allocation::FastFirst)
+    }
+
+    /// A page that was stored while it was on its way was served as if it were not.
+    #[test]
+    fn regression_a_page_that_is_stored_on_its_way_faults_behind_it() {
+        let compression = Compression::new(1, isotherm_core::PageSize::Base, &[64]);
+        let mut table =
+            PageTable::new(1, vec![1, 1, 1], 0.0, Allocation::FastFirst).with_compression(compression);
+        table.serve(0, 0);
+        table.relocate(PageId(0), TierId(1));
+        table.depart(10);
+        table.unmap(PageId(0), 30);
+        assert_eq!([5, 20, 40].map(|clock| table.lands(0, clock)), [Some(5), Some(30), Some(40)]);
+        assert_eq!(table.relocate(PageId(0), TierId(2)), MoveStatus::Moved);
+        assert_eq!(table.lands(0, 20), None);
+        table.land();
+        assert!(traps(table.serve(1, 0), 0));
     }
 
     #[test]

@@ -80,10 +80,7 @@ impl SimHost<'_> {
     /// Copies a page; returns how long one core moves it.
     fn arrive(&mut self, departure: Departure) -> Nanos {
         let Departure { page, from, to, copied } = departure;
-        if copied {
-            self.copy(page, from, to);
-        }
-        self.time_of(departure)
+        self.costs.move_page + if copied { self.copy(page, from, to) } else { Nanos(0) }
     }
 
     /// Flushes the batch's translations and copies its pages, one after the other.
@@ -96,12 +93,12 @@ impl SimHost<'_> {
         self.shoot_down_now(&pages, Cause::Moving);
         let since = self.busy_until.max(self.processor.cores.now());
         let shorter = self.scale.max(1.0).sqrt();
-        let until = batch.iter().scan(since, |until, &departure| {
-            *until += (self.time_of(departure).0 as f64 * 1000.0 / shorter) as u64;
-            Some((departure.page, *until))
-        });
-        let until: Vec<(PageId, u64)> = until.collect();
-        self.processor.locator.depart(since, until.into_iter());
+        let mut until = since;
+        self.processor.locator.depart(since);
+        for &departure in &batch {
+            until += (self.time_of(departure).0 as f64 * 1000.0 / shorter) as u64;
+            self.processor.locator.unmap(departure.page, until);
+        }
         for &departure in &batch {
             let cost = self.arrive(departure);
             self.charge(|charges| &mut charges.moving, cost);
@@ -121,10 +118,7 @@ impl SimHost<'_> {
         if status != MoveStatus::Moved {
             return self.count(status, from, to);
         }
-        let copying = self.time_of(Departure { page, from, to, copied: !shadowed }) - self.costs.move_page;
-        if !shadowed {
-            self.copy(page, from, to);
-        }
+        let copying = if shadowed { Nanos(0) } else { self.copy(page, from, to) };
         // Its dirty bit is cleared and flushed before the copy; its mapping is changed and flushed after it.
         self.shoot_down_now(&[page], Cause::Moving);
         let written = !shadowed && self.processor.stores_within(page, copying.0 * 1000);
@@ -164,8 +158,8 @@ impl SimHost<'_> {
         Nanos(transfer_time(self.page_size.bytes().0, slowest.min(self.costs.copy_bandwidth)) / 1000)
     }
 
-    /// Copies a page's bytes on both tiers.
-    fn copy(&mut self, page: PageId, from: TierId, to: TierId) {
+    /// Copies a page's bytes on both tiers. Returns how long that takes one core.
+    fn copy(&mut self, page: PageId, from: TierId, to: TierId) -> Nanos {
         let size = self.page_size.bytes();
         if let Some(devices) = &mut self.processor.devices {
             devices.copy(from, page, size.0, false);
@@ -176,6 +170,7 @@ impl SimHost<'_> {
         let [(source, read), (target, written)] = [from, to].map(|tier| table.holds(page, tier, size));
         self.processor.tier(source).copy(read, false);
         self.processor.tier(target).copy(written, true);
+        self.copying(from, to)
     }
 
     /// Accounts for a changed mapping: flushes its translation now or with its batch.
@@ -198,8 +193,7 @@ impl SimHost<'_> {
         let mut cost = Nanos(0);
         for page in self.processor.huge_range(page).map(PageId) {
             if let Some(tier) = self.processor.locator.tier_of(page) {
-                self.copy(page, tier, tier);
-                cost += self.copying(tier, tier) + self.costs.move_page;
+                cost += self.copy(page, tier, tier) + self.costs.move_page;
             }
         }
         self.remap_range(cost);
