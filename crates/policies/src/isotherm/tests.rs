@@ -275,6 +275,21 @@ fn where_all_pages_are_alike_nothing_moves_and_sampling_dies_down() {
     assert!(policy.overhead < FIRST / 4.0, "{}", policy.overhead);
 }
 
+/// Sampling thinned out although the hits were gone: what had been seen before told that nothing was to be
+/// gained.
+#[test]
+fn regression_what_was_seen_before_a_change_does_not_thin_out_sampling_after_it() {
+    let (mut policy, mut view, _) = run(100, mostly_the_last);
+    let seen = policy.evidence;
+    policy.overhead = 2.0 * FIRST;
+    let mut batch = batch(&view, 100, &[1; 300]);
+    // All that was fast is slow.
+    batch.counters.tiers[0].load_misses -= 20_000;
+    batch.counters.tiers[1].load_misses += 20_000;
+    turn(&mut policy, &mut view, &batch, Nanos(1_010_000_000));
+    assert!(seen > 2 * PAGES as usize && policy.evidence == 0, "{seen}, {}", policy.evidence);
+}
+
 #[test]
 fn on_a_host_that_measures_no_costs_it_neither_moves_nor_samples_more() {
     let mut view = TestView::new(&[Pages(FAST), Pages(u64::from(PAGES))], PAGES as usize);
