@@ -13,10 +13,10 @@ pub struct Spent {
     pub running: Nanos,
     /// Of that, what samples and hint faults took.
     pub sampling: Nanos,
-    /// Time of the tiering threads for all but moves (reading samples, scanning, arming, deciding), as far as
-    /// the program's threads lacked a processor meanwhile.
+    /// Time of the tiering threads (reading samples, scanning, arming, deciding, moving), as far as the
+    /// program's threads lacked a processor meanwhile.
     pub deciding: Nanos,
-    /// Time that moves took: of the tiering threads, and of the program's for interrupts.
+    /// Time that moves took: of the tiering threads, whoever lacked it, and of the program's for interrupts.
     pub moving: Nanos,
 }
 

@@ -295,9 +295,9 @@ impl LiveHost {
         // An emulated program takes longer than its own clock says; an engine polls by the machine's.
         let emulated = self.feed.clock().is_some();
         let displaces = !emulated && self.load.lacks_processors();
-        let deciding = (engine + agents) - moving;
         let moving = if self.feed.prices().is_some() { Nanos(0) } else { moving };
-        let reading = Spent { elapsed: self.recorder.now(), running, sampling, deciding, moving };
+        let (elapsed, deciding) = (self.recorder.now(), engine + agents);
+        let reading = Spent { elapsed, running, sampling, deciding, moving };
         self.costs.add(self.now(), reading, modelled, displaces)
     }
 

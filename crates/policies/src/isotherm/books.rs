@@ -2,12 +2,17 @@
 //! are not where they were first. All in time of the program: of `n` running threads, one that loses a
 //! nanosecond delays the program by an `n`-th of it.
 
+use super::parts::parts;
 use isotherm_core::{Nanos, Sample, SampleBatch, Spent, TierCounters, TierId};
 
 /// Share of the program's time that may be lost without proof of a saving.
 const TRUST: f64 = 0.005;
 /// Share of the proved savings that may be spent: the rest covers costs that no host can measure.
 const REINVESTED: f64 = 0.5;
+/// Share of a move's time that the program loses while it has a processor for each thread: interrupts, and
+/// waits for the page. It is what the simulator shows of isotherm's moves (docs/papers/isotherm.md). A
+/// processor that the program lacks meanwhile is counted apart.
+const LOST: f64 = 0.25;
 /// Weight of what is known against what an entry adds.
 const MEMORY: f64 = 0.75;
 /// Accesses from which on their slow share counts.
@@ -48,8 +53,9 @@ impl Mean {
 pub(crate) struct Books {
     spent: Spent,
     counters: Vec<(u64, u64)>,
-    /// Share of the program's time that a thread's is.
+    /// Share of the program's time that a thread's is, and the least that it has been.
     part: f64,
+    least_part: f64,
     passed: f64,
     cost: f64,
     looking: f64,
@@ -100,6 +106,7 @@ impl Default for Books {
             spent: Spent::default(),
             counters: Vec::new(),
             part: 1.0,
+            least_part: 1.0,
             passed: 0.0,
             cost: 0.0,
             looking: 0.0,
@@ -143,11 +150,12 @@ impl Books {
         let running = since(|spent| spent.running);
         if running > 0.0 && self.passed > 0.0 {
             self.part = (self.passed / running).min(1.0);
+            self.least_part = self.least_part.min(self.part);
         }
         let (sampling, moving) = (since(|spent| spent.sampling), since(|spent| spent.moving));
         let looking = (sampling + since(|spent| spent.deciding)) * self.part;
         self.looking += looking;
-        self.cost += looking + moving * self.part;
+        self.cost += looking + moving * self.part * LOST;
         self.page_move.add(moving * self.part, std::mem::take(&mut self.moved));
         self.counters.resize(counters.tiers.len(), (0, 0));
         self.stalls.resize(counters.tiers.len(), Mean::default());
@@ -216,19 +224,25 @@ impl Books {
         std::mem::take(&mut self.changed)
     }
 
-    /// Notes a sample; `home`: where its page was first, if it is not there. Returns how often it counts.
-    pub(crate) fn note(&mut self, sample: &Sample, home: Option<TierId>) -> u16 {
+    /// Returns the share of the program's time that a thread's is around each sample of the entry.
+    pub(crate) fn parts(&self, samples: &[Sample]) -> Vec<f64> {
+        parts(samples, self.part, self.least_part)
+    }
+
+    /// Notes a sample; `home`: where its page was first, if it is not there; `part`: its own of
+    /// [`Self::parts`]. Returns how often it counts.
+    pub(crate) fn note(&mut self, sample: &Sample, home: Option<TierId>, part: f64) -> u16 {
         if sample.latency > 0
             && let Some((sum, count)) = self.latencies.get_mut(sample.tier.index())
         {
             *sum += f64::from(sample.latency);
             *count += 1.0;
         }
-        let worth = self.worth(sample.tier) * self.part;
+        let worth = self.worth(sample.tier) * part;
         self.worths.0 += worth;
         self.worths.1 += worth * worth;
         if let Some(home) = home {
-            let saved = f64::from(sample.weight) * self.part * self.saved_by(sample.tier, home);
+            let saved = f64::from(sample.weight) * part * self.saved_by(sample.tier, home);
             self.saved += saved;
             self.saved_squares += saved * saved;
         }
@@ -364,12 +378,10 @@ impl Books {
         }
     }
 
-    /// Returns a tier's latency as samples have shown it, or that of the idle tier if none tells one.
+    /// Returns a tier's latency as samples have shown it, or that of the idle tier before they have.
     fn latency(&self, tier: TierId) -> Option<f64> {
-        if self.has_latencies() {
-            return self.latency.get(tier.index())?.get();
-        }
-        self.idle.get(tier.index()).copied()
+        let shown = self.latency.get(tier.index()).and_then(Mean::get);
+        shown.or_else(|| self.idle.get(tier.index()).copied())
     }
 
     /// Returns the mean latency of slow accesses.
@@ -432,6 +444,11 @@ impl Books {
     pub(crate) fn price_of_move(&self) -> f64 {
         let sample = || self.sample.get().unwrap_or(0.0) * self.part;
         self.page_move.get().unwrap_or_else(sample)
+    }
+
+    /// Returns what the program loses by a moved page.
+    pub(crate) fn loss_of_move(&self) -> f64 {
+        LOST * self.price_of_move()
     }
 
     /// Returns how long a move takes.

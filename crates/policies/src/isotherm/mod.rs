@@ -7,8 +7,9 @@
 //! ```text
 //! each batch:  books: costs, prices of a sample and a move, gain of a fast access, savings by samples of
 //!              displaced pages
-//!              each sample: both memories predict it, then count it; so each page that a unit tells of the
-//!              tier behind it, in place of that tier's samples
+//!              each sample: worth the stall of a slow access, over the threads that ran around it;
+//!              both memories predict it, then count it; so each page that a unit tells of the tier
+//!              behind it, in place of that tier's samples
 //! each epoch:  (it waits while new pages would take the room that is made for others)
 //!              counts age; the memory that predicted better leads; variance is analysed by region
 //!              of each pair of tiers, the pair that differs most in latency first:
@@ -23,6 +24,7 @@
 //! ```
 
 mod books;
+mod parts;
 mod rates;
 mod swaps;
 
@@ -163,7 +165,7 @@ impl Isotherm {
 
     /// Returns the swaps that may be paid for now, beside the way back of all displaced pages.
     fn afforded(&self) -> f64 {
-        let price = self.books.price_of_move();
+        let price = self.books.loss_of_move();
         let left = self.books.allowance() - self.displaced as f64 * price;
         let allowed = left / (MOVES_OF_SWAP * price).max(1.0);
         if self.books.page_move.get().is_some() { allowed } else { allowed.min(TRIAL) }
@@ -447,8 +449,8 @@ impl Policy for Isotherm {
         // A device that tells a page once does not count it, and a unit may vanish.
         let units = batch.devices.iter().filter(|reading| reading.again);
         self.units.tiers = units.clone().fold(0, |tiers, reading| tiers | 1 << reading.tier.0);
-        for sample in &batch.samples {
-            let counts = self.books.note(sample, self.rates.home(sample.page, sample.tier));
+        for (sample, part) in batch.samples.iter().zip(self.books.parts(&batch.samples)) {
+            let counts = self.books.note(sample, self.rates.home(sample.page, sample.tier), part);
             if !self.units.count(sample.tier) {
                 self.rates.count(sample.page, counts);
             }
@@ -472,7 +474,7 @@ impl Policy for Isotherm {
         self.fresh += samples;
         self.evidence += samples;
         self.work.touches += 2 * samples as u64;
-        self.work.operations += 40 * samples as u64;
+        self.work.operations += 60 * samples as u64;
     }
 
     fn step(&mut self, now: Nanos, view: &mut dyn View, plan: &mut Plan) {
