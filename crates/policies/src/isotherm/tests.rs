@@ -315,3 +315,27 @@ fn without_a_gain_of_the_fast_tier_nothing_moves() {
         assert!(plan.moves.is_empty());
     }
 }
+
+/// `flexkvs` at 1:4 was 20 % slower than first-touch: within each interval one thread fills what sixteen then
+/// read, and what it waited for counted as little as one of sixteen's accesses.
+#[test]
+fn regression_one_thread_s_samples_count_as_much_as_sixteen_s_in_the_same_time() {
+    let view = TestView::new(&[Pages(FAST), Pages(u64::from(PAGES))], PAGES as usize);
+    let mut policy = Isotherm::new(&parameters(&[], &[]), &setup(PAGES as usize, FAST));
+    let (alone, beside) = (PageId(PAGES - 1), PageId(PAGES - 600));
+    let pages: Vec<u32> = [alone.0; 100].into_iter().chain([beside.0; 1600]).collect();
+    // 10 ms with sixteen threads, then 5 ms with one and 5 ms with sixteen.
+    for (round, running) in [(0, 160_000_000), (1, 160_000_000 + 85_000_000)] {
+        let mut batch = batch(&view, round, &pages);
+        batch.spent.running = Nanos(running);
+        if round == 1 {
+            for (index, sample) in (0..).zip(&mut batch.samples) {
+                sample.time =
+                    Nanos(if index < 100 { index * 50_000 } else { 5_000_000 + (index - 100) * 3_125 });
+            }
+        }
+        policy.observe(&batch, &mut view.clone());
+    }
+    let [alone, beside] = [alone, beside].map(|page| f64::from(policy.rates.counted(page)));
+    assert!((0.8..1.25).contains(&(alone / beside)), "{alone} and {beside}");
+}
