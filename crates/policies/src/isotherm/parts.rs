@@ -12,7 +12,9 @@ const NEIGHBOURS: usize = 8;
 /// many times as threads run elsewhere. A single thread's samples may lie anywhere: its share stays 1.
 pub(crate) fn parts(samples: &[Sample], part: f64, least: f64) -> Vec<f64> {
     let mut parts = vec![part; samples.len()];
-    if samples.len() < 2 * NEIGHBOURS + 2 {
+    // Touches that a scan found stand for one access each, and tell when it looked.
+    let scanned = samples.iter().any(|sample| sample.weight <= 1);
+    if scanned || samples.len() < 2 * NEIGHBOURS + 2 {
         return parts;
     }
     // Threads' clocks may differ, and buffers are read one by one.
@@ -47,7 +49,7 @@ mod tests {
         Sample {
             time: Nanos(time),
             page: PageId(0),
-            weight: 1,
+            weight: 1000,
             latency: 0,
             exposed: 0,
             tier: TierId::FAST,
@@ -86,9 +88,11 @@ mod tests {
     }
 
     #[test]
-    fn few_samples_and_such_without_times_tell_nothing() {
+    fn few_samples_and_such_without_times_and_touches_that_scans_found_tell_nothing() {
         let few: Vec<Sample> = (0..17).map(|index| at(index * index)).collect();
         assert_eq!(parts(&few, 0.5, 0.1), [0.5; 17]);
         assert_eq!(parts(&[at(7); 100], 0.5, 0.1), [0.5; 100]);
+        let found = one_then_sixteen().into_iter().map(|sample| Sample { weight: 1, ..sample });
+        assert_eq!(parts(&found.collect::<Vec<_>>(), 0.5, 0.1), [0.5; 1700]);
     }
 }
