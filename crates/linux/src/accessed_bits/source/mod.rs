@@ -79,10 +79,9 @@ struct Target<T> {
 }
 
 impl<T> Target<T> {
-    /// Whether the process has had no processor time since its last scan: then it has accessed nothing.
-    fn has_slept(&self, process: Pid) -> bool {
-        let used = agent::processor_time(process.0);
-        used > 0 && self.scanned.is_some_and(|(_, before)| before == Nanos(used))
+    /// Whether the process has had no processor time since its last scan began: then it has accessed nothing.
+    fn has_slept(&self, used: Nanos) -> bool {
+        used.0 > 0 && self.scanned.is_some_and(|(_, before)| before == used)
     }
 }
 
@@ -238,7 +237,9 @@ impl<T> Shared<T> {
     fn run<S: Scanner<Target = T>>(&self, scanner: &S) {
         let mut found = Found::default();
         while let Some((process, mut target)) = self.wait() {
-            if target.has_slept(process) {
+            // Before the scan: a process that ends during it takes no more time afterwards.
+            let used = Nanos(agent::processor_time(process.0));
+            if target.has_slept(used) {
                 self.lock().put_off(process, target);
                 continue;
             }
@@ -246,7 +247,7 @@ impl<T> Shared<T> {
             let (began, cpu) = (clock::monotonic(), clock::thread_cpu());
             let outcome = scanner.scan(&mut target.inner, &mut found);
             let cost = clock::thread_cpu() - cpu;
-            self.lock().publish(process, target, (began, cost), outcome.map(|()| &found));
+            self.lock().publish((process, used), target, (began, cost), outcome.map(|()| &found));
         }
     }
 
@@ -297,7 +298,7 @@ impl<T> State<T> {
 
     fn publish(
         &mut self,
-        process: Pid,
+        (process, used): (Pid, Nanos),
         mut target: Target<T>,
         (began, cost): (Nanos, Nanos),
         outcome: Result<&Found, LinuxError>,
@@ -307,7 +308,6 @@ impl<T> State<T> {
         // Beside another source, what the program may wait for counts as lost.
         let waits = |found: &Found| if self.beside { found.locked } else { Nanos(0) };
         let program = outcome.as_ref().map_or(Nanos(0), |found| found.program_time + waits(found));
-        let used = Nanos(agent::processor_time(process.0));
         if self.beside && target.scanned.is_some() {
             let useful = outcome.as_ref().is_ok_and(|found| found.mappings.iter().any(may_be_idle));
             target.intervals = if useful { 1 } else { (2 * target.intervals).min(MOST_INTERVALS) };

@@ -1,5 +1,6 @@
 //! Behaviour that a real kernel does not show on demand: failures, and more accesses than are kept.
 
+use std::process::{Child, Command};
 use std::time::Instant;
 
 use super::*;
@@ -143,4 +144,51 @@ fn a_process_that_sleeps_is_not_scanned_again() {
     sleeper.kill().unwrap();
     sleeper.wait().unwrap();
     assert!(scans <= 1, "{scans}");
+}
+
+/// Ends the process during its first scan, which still finds its memory; afterwards it is a zombie.
+struct Deadly(Mutex<Child>);
+
+impl Scanner for Deadly {
+    /// Number of scans.
+    type Target = u64;
+
+    fn name(&self) -> &'static str {
+        "deadly"
+    }
+
+    fn open(&self, _: Pid) -> Result<u64, LinuxError> {
+        Ok(0)
+    }
+
+    fn scan(&self, scans: &mut u64, _: &mut Found) -> Result<(), LinuxError> {
+        *scans += 1;
+        let mut child = self.0.lock().expect("lock");
+        if *scans > 1 {
+            return Err(LinuxError::Ended(child.id()));
+        }
+        child.kill().expect("killed");
+        let stat = format!("/proc/{}/stat", child.id());
+        while !std::fs::read_to_string(&stat).expect("a zombie has files").contains(") Z ") {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        Ok(())
+    }
+}
+
+/// A zombie's processor time stays what it was at its end: it was taken for asleep, and followed for ever.
+#[test]
+fn regression_a_process_that_ends_during_a_scan_is_noticed() {
+    let child = Command::new("sleep").arg("300").spawn().expect("sleep");
+    let process = Pid(child.id());
+    let pace = Pace { interval: Nanos(0), budget: 1.0, program_budget: 1.0 };
+    let mut source = BitSource::new(Deadly(Mutex::new(child)), pace);
+    source.follow(process).expect("it runs");
+    let start = Instant::now();
+    while source.follows(process) {
+        assert!(start.elapsed() < Duration::from_secs(20), "it is a zombie, and still followed");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let mut child = source.scanner.0.lock().expect("lock");
+    child.wait().expect("reaped");
 }
