@@ -28,7 +28,7 @@ impl View for LiveHost {
     }
 
     fn free(&self, tier: TierId) -> Pages {
-        self.memory.residency.free(tier)
+        self.memory.free(tier)
     }
 
     fn pages(&self) -> usize {

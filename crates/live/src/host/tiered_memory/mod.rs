@@ -61,6 +61,8 @@ pub(crate) struct TieredMemory {
     /// Pages of each tier's memory.
     sizes: Vec<u64>,
     rooms: Vec<Room>,
+    /// Pages of the huge page that each tier had too little room for last.
+    refused: Vec<u64>,
     pub(crate) numbers: PageNumbering,
     pub(crate) residency: Residency,
     pub(crate) spaces: Box<dyn AddressSpaces>,
@@ -98,6 +100,7 @@ impl TieredMemory {
             fast: options.fast.clone(),
             sizes: capacity.clone(),
             rooms: vec![Room::default(); capacity.len()],
+            refused: vec![0; capacity.len()],
             numbers: PageNumbering::new(options.page_size),
             residency: Residency::new(capacity),
             spaces,
@@ -249,6 +252,13 @@ impl TieredMemory {
             }
         }
         self.limit();
+    }
+
+    /// Returns the room on a tier: none, if it is less than a huge page needed that was refused. A policy
+    /// that counts on such room makes no other, and asks for the huge page in vain for ever.
+    pub(crate) fn free(&self, tier: TierId) -> Pages {
+        let free = self.residency.free(tier);
+        if free.0 < self.refused.get(tier.index()).copied().unwrap_or(0) { Pages(0) } else { free }
     }
 
     /// Notes that the kernel found no room on a tier, whatever it told.
@@ -585,6 +595,7 @@ impl TieredMemory {
         }
         let pages = self.elsewhere(unit.clone(), one.to);
         if one.to.index() + 1 < self.residency.tiers() && self.residency.free(one.to).0 < pages {
+            self.refused[one.to.index()] = pages;
             return (MoveStatus::NoRoom, 0);
         }
         self.place(unit, one.to);
@@ -623,7 +634,12 @@ impl TieredMemory {
                     self.moves.push((address, one.to));
                     statuses.push(MoveStatus::Busy);
                 }
-                Some(_) => statuses.push(MoveStatus::NoRoom),
+                Some(_) => {
+                    if is_huge {
+                        self.refused[one.to.index()] = pages;
+                    }
+                    statuses.push(MoveStatus::NoRoom);
+                }
                 None => statuses.push(MoveStatus::Gone),
             }
         }
