@@ -41,7 +41,7 @@ impl Simulation {
         let (mut accesses, mut stores) = (vec![0u64; count], vec![0u64; count]);
         for access in &stream.accesses {
             accesses[access.page as usize] += 1;
-            stores[access.page as usize] += u64::from(access.store);
+            stores[access.page as usize] += u64::from(access.store());
         }
         let pages = Pages {
             process: stream.pages.iter().map(|&(process, _)| process).collect(),

@@ -146,7 +146,7 @@ impl Chosen {
 }
 
 fn counts_in(access: &Access, loads_only: bool) -> bool {
-    !loads_only || access.store == 0
+    !loads_only || access.store() == 0
 }
 
 /// Serves each access from where the oracle has its page.

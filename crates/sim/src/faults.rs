@@ -30,7 +30,7 @@ impl Faults {
             page,
             latency: time - self.armed[page.index()],
             tier: TierId(tier as u8),
-            operation: if access.store == 0 { Operation::Load } else { Operation::Store },
+            operation: if access.store() == 0 { Operation::Load } else { Operation::Store },
         });
     }
 

@@ -85,7 +85,9 @@ pub use size::{
     FullRun, Knee, Outcome, Point, PolicySize, Recommended, RunLength, Sampling, SizeExperiment, SizeReport,
     SizedInput, size,
 };
-pub use stream::{Access, CompressedShares, MAX_ACCESSES, RowsHash, Stream, StreamBuilder, StreamError};
+pub use stream::{
+    Access, CompressedShares, Kind, MAX_ACCESSES, RowsHash, Stream, StreamBuilder, StreamError,
+};
 pub use summary::NamedRange;
 pub use testbed::{AllFast, Testbed};
 pub use watched::Watched;

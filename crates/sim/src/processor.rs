@@ -237,11 +237,11 @@ impl<'a, L: Locator> Processor<'a, L> {
         let [ahead, new_ahead] =
             [AHEAD, NEW_AHEAD].map(|ahead| stream.accesses.get(self.next + ahead..).unwrap_or(&[]));
         for (offset, (access, &ordered)) in accesses.iter().zip(lookups).enumerate() {
-            if let Some(Access { page, .. }) = ahead.get(offset) {
-                self.locator.prefetch(*page);
+            if let Some(access) = ahead.get(offset) {
+                self.locator.prefetch(access.page);
             }
-            if let Some(Access { page, .. }) = new_ahead.get(offset) {
-                self.locator.prefetch_new(*page);
+            if let Some(access) = new_ahead.get(offset) {
+                self.locator.prefetch_new(access.page);
             }
             self.replay(self.next + offset, access, ordered);
         }
@@ -272,10 +272,10 @@ impl<'a, L: Locator> Processor<'a, L> {
         let state = self.locator.serve(index, access.page);
         let mut tier = usize::from(state & TIER_MASK);
         self.cores.enter(access.thread);
-        if traps(state, access.store) {
+        if traps(state, access.store()) {
             tier = self.fault(access, tier);
         }
-        let store = access.store != 0;
+        let store = access.store() != 0;
         let timing = self.cores.access(access.thread, access.request(ordered.left), lookup, tier);
         self.locator.stalled(access.page, store, timing.stall);
         if let Some(devices) = &mut self.devices {
@@ -309,7 +309,7 @@ impl<'a, L: Locator> Processor<'a, L> {
         let time = Nanos(clock / 1000);
         self.cores.pause(access.thread, self.fault_cost, Cause::Sampling);
         self.charges.faulting += Nanos(self.fault_cost / 1000);
-        if self.locator.trap(access.page, access.store != 0) {
+        if self.locator.trap(access.page, access.store() != 0) {
             self.faults.take(access, tier, time);
         }
         self.hold_lock(1, Cause::Sampling);
@@ -378,7 +378,7 @@ impl<'a, L: Locator> Processor<'a, L> {
             latency: (self.cores.tiers[tier].latency / 1000) as u32,
             exposed: (stall / 1000) as u32,
             tier: TierId(tier as u8),
-            operation: if access.store == 0 { Operation::Load } else { Operation::Store },
+            operation: if access.store() == 0 { Operation::Load } else { Operation::Store },
         });
     }
 
@@ -472,7 +472,7 @@ impl<'a, L: Locator> Processor<'a, L> {
         let (before, behind) = self.stream.accesses.split_at(self.next);
         let again = self.again.and_then(|from| before.get(from..)).unwrap_or(&[]);
         let mut next = behind.iter().chain(again).take(accesses);
-        next.any(|access| access.page == page.0 && access.store != 0)
+        next.any(|access| access.page == page.0 && access.store() != 0)
     }
 
     /// Interrupts every running thread for `duration` picoseconds each.
@@ -500,7 +500,7 @@ mod tests {
     use crate::lookups::Lookups;
     use crate::page_table::Locator;
     use crate::sampler::Sampler;
-    use crate::{Access, Stream};
+    use crate::{Access, Kind, Stream};
 
     /// Places pages in the tiers in turn.
     struct Alternate;
@@ -539,7 +539,7 @@ mod tests {
                 instructions: random as u32 % 40 + 1,
                 thread: (n / 300 % 2) as u16,
                 dependence: (random % 3) as u8,
-                store: u8::from(random.is_multiple_of(5)),
+                kind: if random.is_multiple_of(5) { Kind::STORE } else { Kind::LOAD },
                 ..Access::default()
             }
         };
@@ -553,8 +553,8 @@ mod tests {
         let footprint = Footprint { pages: 64, page_size: stream.page_size, scale: 1.0 };
         let mut model = CostModel::new(&profile, 2, footprint).expect("a valid machine");
         for access in &stream.accesses {
-            let Access { page, instructions, thread, dependence, store, .. } = *access;
-            let (store, tier) = (store != 0, (page % 2) as u8);
+            let Access { page, instructions, thread, dependence, .. } = *access;
+            let (store, tier) = (access.store() != 0, (page % 2) as u8);
             let miss = Miss { thread, instructions, dependence, store, tier, page };
             model.miss(miss).expect("a tier");
         }

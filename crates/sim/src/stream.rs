@@ -10,9 +10,9 @@ use isotherm_machine::{Position, Request, Streamer, Triggers, Wasted};
 use isotherm_trace::Rows;
 use twox_hash::XxHash64;
 
-/// One access that missed the last-level cache: 16 bytes, because reading them bounds a replay's speed.
+/// One access that missed the last-level cache: 14 bytes, because they bound a replay's speed and memory.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-#[repr(C)]
+#[repr(C, packed(2))]
 pub struct Access {
     /// Dense page.
     pub page: u32,
@@ -22,19 +22,53 @@ pub struct Access {
     pub thread: u16,
     /// Distance in the thread's accesses to the one that this address depends on; 0 for none.
     pub dependence: u8,
-    /// 1 for a store.
-    pub store: u8,
     /// Distance in the thread's accesses to the one that prefetched this line; 0 for none, at most 255.
     pub trigger: u8,
     /// Distance in the thread's accesses to the miss of the line's pair; as `trigger`.
     pub pair: u8,
-    /// Lines that the streamer prefetched for this access and that the thread did not request.
-    pub useless: u8,
-    /// 1 if the thread did not request the line that completes this one's pair.
-    pub lone: u8,
+    /// Whether it is a store, and what was prefetched for it in vain.
+    pub kind: Kind,
+}
+
+const _: () = assert!(size_of::<Access>() == 14);
+
+/// A bit for a store, one for a line whose pair was completed in vain, and above them the number of lines
+/// that the streamer prefetched for the access and the thread did not request.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[repr(transparent)]
+pub struct Kind(u8);
+
+impl Kind {
+    /// A load for which nothing was prefetched in vain.
+    pub const LOAD: Self = Self(0);
+    /// A store likewise.
+    pub const STORE: Self = Self(1);
+    const LONE: u8 = 1 << 1;
+    const USELESS: u32 = 2;
+
+    /// Counts a line that was prefetched in vain; the model has at most 63 of them.
+    fn add_wasted(&mut self, wasted: Wasted) {
+        match wasted {
+            Wasted::Stream(_) => self.0 = self.0.checked_add(1 << Self::USELESS).unwrap_or(self.0),
+            Wasted::Pair(_) => self.0 |= Self::LONE,
+        }
+    }
 }
 
 impl Access {
+    /// Returns 1 for a store, 0 for a load.
+    pub fn store(&self) -> u8 {
+        self.kind.0 & Kind::STORE.0
+    }
+
+    fn lone(&self) -> bool {
+        self.kind.0 & Kind::LONE != 0
+    }
+
+    fn useless(&self) -> u8 {
+        self.kind.0 >> Kind::USELESS
+    }
+
     /// Returns the request of the model, with the distance to the last miss that has left the window.
     pub(crate) fn request(&self, left: u8) -> Request {
         Request {
@@ -42,9 +76,9 @@ impl Access {
             left,
             dependence: self.dependence,
             triggers: self.triggers(),
-            lone: self.lone != 0,
-            useless: self.useless,
-            store: self.store != 0,
+            lone: self.lone(),
+            useless: self.useless(),
+            store: self.store() != 0,
         }
     }
 
@@ -223,11 +257,9 @@ impl StreamBuilder {
                 instructions: rows.instructions[index],
                 thread,
                 dependence: rows.dependence[index],
-                store: rows.store[index],
                 trigger: triggers.stream,
                 pair: triggers.pair,
-                useless: 0,
-                lone: 0,
+                kind: if rows.store[index] != 0 { Kind::STORE } else { Kind::LOAD },
             });
         }
     }
@@ -330,10 +362,8 @@ fn in_vain(accesses: &mut [Access]) -> impl FnMut(Wasted) {
     |wasted| {
         let (Wasted::Stream(index) | Wasted::Pair(index)) = wasted;
         // The access that is still to be pushed cannot have sent any.
-        match (accesses.get_mut(index as usize), wasted) {
-            (Some(access), Wasted::Stream(_)) => access.useless = access.useless.saturating_add(1),
-            (Some(access), Wasted::Pair(_)) => access.lone = 1,
-            (None, _) => {}
+        if let Some(access) = accesses.get_mut(index as usize) {
+            access.kind.add_wasted(wasted);
         }
     }
 }
@@ -413,7 +443,7 @@ mod tests {
         for thread in 0..2 {
             let of: Vec<_> = stream.accesses.iter().filter(|access| access.thread == thread).collect();
             assert_eq!(of.iter().map(|access| access.trigger).collect::<Vec<_>>(), [0, 0, 1, 2, 2, 3]);
-            assert_eq!(of.iter().map(|access| access.useless).collect::<Vec<_>>(), [0, 0, 0, 2, 2, 2]);
+            assert_eq!(of.iter().map(|access| access.useless()).collect::<Vec<_>>(), [0, 0, 0, 2, 2, 2]);
         }
     }
 

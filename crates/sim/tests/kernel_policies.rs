@@ -3,7 +3,7 @@
 mod support;
 
 use isotherm_machine::Profile;
-use isotherm_sim::{RunResult, Stream};
+use isotherm_sim::{Kind, RunResult, Stream};
 use support::{ENDLESS_TLB, input, machine, numbers, plain_machine, run, stream};
 
 const PAGES: u32 = 4096;
@@ -79,17 +79,17 @@ fn what_works_in_the_program_delays_it_by_what_it_is_charged() {
 #[test]
 fn nomad_aborts_copies_of_pages_that_are_written_and_only_those() {
     // A third of all accesses go to the last page: several fall into the time of a copy.
-    let aborted = |store: u8| {
+    let aborted = |kind: Kind| {
         let mut stream = misplaced(4_000_000);
         for access in stream.accesses.iter_mut().skip(PAGES as usize).step_by(3) {
-            (access.page, access.store) = (PAGES - 1, store);
+            (access.page, access.kind) = (PAGES - 1, kind);
         }
         let run = one(stream, &plain_machine(), "nomad");
         assert!(run.promotions > 0);
         run.failed_moves.busy
     };
-    assert_eq!(aborted(0), 0);
-    assert!(aborted(1) >= 8, "{}", aborted(1));
+    assert_eq!(aborted(Kind::LOAD), 0);
+    assert!(aborted(Kind::STORE) >= 8, "{}", aborted(Kind::STORE));
 }
 
 #[test]

@@ -4,7 +4,7 @@ mod support;
 
 use isotherm_core::PageSize;
 use isotherm_machine::Profile;
-use isotherm_sim::{RunResult, Stream, StreamBuilder};
+use isotherm_sim::{Kind, RunResult, Stream, StreamBuilder};
 use isotherm_trace::{Row, Rows};
 use support::{ENDLESS_TLB, UNTHROTTLED, input, machine, numbers, plain_machine, run, stream};
 
@@ -95,7 +95,7 @@ fn stores_take_their_write_backs_over_the_write_bandwidth() {
     let profile = machine(&[("core.cores", "16"), ("tier.0.write_bandwidth", "5GB/s")]);
     let mut lines = stream((0..MISSES).map(|index| index / 64 % PAGES), PAGES, 8, 0);
     for (index, access) in lines.accesses.iter_mut().enumerate() {
-        (access.store, access.thread) = (1, (index / 64 % 16) as u16);
+        (access.kind, access.thread) = (Kind::STORE, (index / 64 % 16) as u16);
     }
     lines.threads = 16;
     let expected = f64::from(MISSES) * 64.0 / 5e9 * 1e9;
