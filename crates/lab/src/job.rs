@@ -88,6 +88,8 @@ pub struct Job {
     pub start: Start,
     /// Bytes of the first nodes for the program, fastest first; of the others, all that are free.
     pub room: Vec<Bytes>,
+    /// Seconds of the guest's clock for a modelled one: the kernel's tiering is that much slower.
+    pub clock_ratio: u32,
     pub counting: Option<Counting>,
     pub environment: Vec<(OsString, OsString)>,
     pub directory: PathBuf,

@@ -125,6 +125,7 @@ mod tests {
             task: Task::Program(words.iter().map(Into::into).collect()),
             tiering: PolicyRun::Kernel(KernelTiering::NONE),
             start: Start::FirstTouch,
+            clock_ratio: 1,
             room: Vec::new(),
             counting: None,
             environment: vec![("PATH".into(), "/nowhere:/usr/bin:/bin".into())],

@@ -137,7 +137,8 @@ fn options(job: &Job) -> BTreeMap<&'static str, String> {
             Some(("inside", words(&settings)))
         }
     };
-    given.into_iter().chain(options).collect()
+    let clock = (job.clock_ratio != 1).then(|| ("clock_ratio", job.clock_ratio.to_string()));
+    given.into_iter().chain(clock).chain(options).collect()
 }
 
 /// Returns the last line that an engine printed before it ended without a report. Only a run whose streams

@@ -49,6 +49,7 @@ pub(crate) fn job_settings(machine: &Machine, job: &Job) -> String {
         ("DEMOTION", demotes.to_string()),
         ("NUMA_BALANCING", either(kernel.mechanism == Mechanism::NumaBalancing, "2", "0")),
         ("DAMON", either(kernel.mechanism == Mechanism::Damon, "1", "")),
+        ("CLOCK_RATIO", job.clock_ratio.to_string()),
         ("START_NODES", start),
         ("ROOM", job.room.iter().map(|bytes| bytes.0.to_string()).collect::<Vec<_>>().join(" ")),
     ])
@@ -139,6 +140,7 @@ mod tests {
             task: Task::Program(vec!["sort".into(), "it's".into()]),
             tiering,
             start: Start::Slow,
+            clock_ratio: 7,
             room: vec![Bytes(1 << 20), Bytes(3 << 20)],
             counting: None,
             environment: vec![("A".into(), "b c".into())],
@@ -156,7 +158,7 @@ mod tests {
             assert!(numab.contains(line), "{line} in {numab}");
         }
         let damon = text("damon")?;
-        for line in ["DAMON='1'", "DEMOTION='false'", "ROOM='1048576 3145728'"] {
+        for line in ["DAMON='1'", "DEMOTION='false'", "CLOCK_RATIO='7'", "ROOM='1048576 3145728'"] {
             assert!(damon.contains(line), "{line} in {damon}");
         }
         let machine = machine_settings(&machine, false, &["9p".into()]);

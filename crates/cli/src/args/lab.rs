@@ -69,6 +69,10 @@ pub(crate) struct GuestArgs {
     /// Initial placement of the program's memory
     #[arg(long, value_enum, default_value_t = StartArg::FirstTouch)]
     pub(crate) start: StartArg,
+    /// Seconds of the guest's clock for a modelled second (a whole number): intervals of the kernel's tiering
+    /// take that much longer, and its rates are as much lower, so that it acts by the modelled clock
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) clock_ratio: u32,
     /// Stop the guest after this much host time (ms, s, min, h)
     #[arg(long, value_name = "TIME", default_value = "10min")]
     pub(crate) time_limit: Nanos,

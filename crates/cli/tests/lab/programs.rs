@@ -113,7 +113,7 @@ const PROGRAMS: [Program; 6] = [
         name: "python3",
         what: "python3, a dictionary of 200,000 customers, few of them frequent",
         fast: "24M",
-        script: "/usr/bin/python3 crates/cli/tests/lab/customers.py",
+        script: "PYTHONHASHSEED=0 /usr/bin/python3 crates/cli/tests/lab/customers.py",
         has_hot_pages: true,
         apart: &[("first-touch", Why::Files), ("freqtier", Why::Recordings), ("memtis", Why::Costs)],
     },

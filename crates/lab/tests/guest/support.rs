@@ -76,6 +76,7 @@ impl Lab {
             task: Task::Program(command.to_vec()),
             tiering: PolicyRun::Kernel(kernel),
             start,
+            clock_ratio: 1,
             room: fast.into_iter().collect(),
             counting: None,
             environment: vec![("PATH".into(), path.into()), ("GREETING".into(), "it's \"me\"".into())],

@@ -39,6 +39,7 @@ pub(super) fn job(
         task: Task::Program(command.to_vec()),
         tiering,
         start: args.start.into(),
+        clock_ratio: args.clock_ratio,
         room: args.room(),
         counting: Some(counting()?),
         environment: environment(),

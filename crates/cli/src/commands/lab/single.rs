@@ -69,6 +69,7 @@ pub(super) fn shell(args: &LabShellArgs) -> Result<(), Failure> {
         task: if stdin().is_terminal() { Task::Shell } else { Task::Commands },
         tiering: PolicyRun::Kernel(kernel),
         start: Start::FirstTouch,
+        clock_ratio: 1,
         room: Vec::new(),
         counting: if args.uncounted { None } else { Some(counting()?) },
         environment: environment(),
