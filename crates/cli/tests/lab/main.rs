@@ -202,3 +202,21 @@ fn compare_says_why_a_policy_did_not_run() {
     assert!(run["exit_status"] == 2 && why.contains("neomem"), "{run}");
     assert_eq!(lines.last(), Some(&&*format!("isotherm: neomem did not run: {why}")));
 }
+
+#[test]
+fn the_kernels_tiering_goes_by_the_modelled_clock() {
+    let Some(lab) = Lab::find() else { return };
+    let damon = "/sys/kernel/mm/damon/admin/kdamonds/1/contexts/0";
+    let read = |tiering, files: &[String]| {
+        let options = ["--machine", "small", "--kernel-tiering", tiering, "--clock-ratio", "6", "--quiet"];
+        let words: Vec<&str> = ["cat"].into_iter().chain(files.iter().map(String::as_str)).collect();
+        let guest = lab.run(&options, &words);
+        assert_eq!(guest.code, Some(0), "{}", guest.err);
+        String::from_utf8_lossy(&guest.out).lines().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let files = ["monitoring_attrs/intervals/aggr_us", "schemes/0/apply_interval_us"];
+    assert_eq!(read("damon", &files.map(|file| format!("{damon}/{file}"))), ["600000", "6000000"]);
+    let files = ["scan_delay_ms", "scan_period_min_ms"];
+    let numa = files.map(|file| format!("/sys/kernel/debug/sched/numa_balancing/{file}"));
+    assert_eq!(read("numab", &numa), ["6000", "6000"]);
+}
