@@ -76,6 +76,8 @@ pub(crate) struct Rates {
     lead: f64,
     /// All samples so far.
     seen: f64,
+    /// Worth of a sample that counts stand for.
+    unit: f64,
     halvings: u16,
 }
 
@@ -142,6 +144,7 @@ impl Rates {
             half_life: pages.max(1) as f64 / 2.0,
             lead: 0.0,
             seen: 0.0,
+            unit: 0.0,
             halvings: 0,
         }
     }
@@ -209,8 +212,49 @@ impl Rates {
         }
     }
 
-    /// Halves all counts of a memory; what does not divide is rounded up or down by turns.
+    /// Lets counts stand for `worth` from now on, within a factor of two where it has risen. Returns how
+    /// often all of them were halved for it.
+    pub(crate) fn count_by(&mut self, worth: f64) -> u64 {
+        if self.unit == 0.0 {
+            self.unit = worth;
+        }
+        let doublings = (worth / self.unit).log2().max(0.0) as u64;
+        (0..doublings).for_each(|_| self.double_unit());
+        doublings
+    }
+
+    /// Lets a count stand for twice as much. Otherwise the time before, in which samples were worth little,
+    /// would weigh more than as much time now: a program's start, which stores and hardly waits, hid what it
+    /// read later.
+    fn double_unit(&mut self) {
+        self.unit *= 2.0;
+        self.seen /= 2.0;
+        for memory in 0..2 {
+            self.halve_counts(memory);
+            let memory = &mut self.memories[memory];
+            memory.exposure /= 2.0;
+            memory.fresh /= 2.0;
+        }
+        for region in self.regions.iter_mut().flatten() {
+            region.mean /= 2.0;
+            region.noise /= 4.0;
+        }
+        for (sum, squares) in &mut self.weights {
+            (*sum, *squares) = (*sum / 2.0, *squares / 4.0);
+        }
+    }
+
+    /// Forgets half of what a memory knows.
     fn halve(&mut self, memory: usize) {
+        self.halve_counts(memory);
+        let memory = &mut self.memories[memory];
+        memory.time /= 2.0;
+        memory.exposure /= 2.0;
+        memory.fresh = 0.0;
+    }
+
+    /// Halves all counts of a memory; what does not divide is rounded up or down by turns.
+    fn halve_counts(&mut self, memory: usize) {
         self.halvings = self.halvings.wrapping_add(1);
         let mut total = 0;
         for (page, count) in self.counts.iter_mut().enumerate() {
@@ -220,11 +264,7 @@ impl Rates {
             *count = *count & AWAY | halved;
             total += u64::from(halved);
         }
-        let memory = &mut self.memories[memory];
-        memory.total = total as f64;
-        memory.time /= 2.0;
-        memory.exposure /= 2.0;
-        memory.fresh = 0.0;
+        self.memories[memory].total = total as f64;
     }
 
     /// Lets counts age, chooses the memory that leads, and learns how neighbours differ.
@@ -424,6 +464,22 @@ mod tests {
         assert_eq!(home(&rates, 0), Some(TierId(2)), "the first place counts");
         rates.displace(PageId(7), TierId(0), TierId(2));
         assert_eq!(home(&rates, 2), None);
+    }
+
+    /// A second of stores that do not stall, then one of loads that do.
+    #[test]
+    fn regression_time_in_which_samples_are_worth_little_weighs_as_any_other() {
+        let mut rates = Rates::new(REGION);
+        let mut pass = |worth, times| {
+            rates.count_by(worth);
+            (0..times).for_each(|_| rates.count(PageId(7), 1));
+            rates.expose(1e9, 100.0 * worth);
+        };
+        pass(5.0, 16);
+        pass(80.0, 200);
+        rates.age();
+        let stall = rates.rate(PageId(7)).mean / rates.exposure();
+        assert!((stall / (201.0 * 80.0 * 100.0 / 2e9) - 1.0).abs() < 0.05, "{stall} ns a ns");
     }
 
     #[test]
