@@ -6,8 +6,9 @@ table of docs/papers/isotherm.md, "In the lab".
     scripts/isotherm-lab.py redis sort        these programs
     scripts/isotherm-lab.py --long bfs btree  with four times the work on the same memory (an hour for all); not sort
 
-The guest's clock is instructions, so that runs differ by tiering alone, and the kernel's tiering acts by the
-modelled clock (--clock-ratio). That clock has no costs of tiering. The second figure adds those of the program's
+The guest's machine is `deterministic` with the profile of the default machine, `sapphire-rapids`. Its clock is
+instructions, so that runs differ by tiering alone, and the kernel's tiering acts by the modelled clock
+(--clock-ratio). That clock has no costs of tiering. The second figure adds those of the program's
 threads by the machine's profile: samples (300 ns each at isotherm's fixed period, 1.5 us by frequency), hint
 faults (910 ns), the moves that NUMA balancing makes in the fault (830 ns, and the copy), and an interrupt for
 each batch of moved pages (1 us). DAMON's checks count as nothing.
@@ -33,6 +34,7 @@ LONG = {
     "btree": ("operations=500k", "operations=2M"),
 }
 PATH = "/usr/bin:/bin"
+PROFILE = "sapphire-rapids"
 # Programs run four to six instructions in a modelled nanosecond; in one of the guest's clock, one.
 CLOCK_RATIO = "6"
 SAMPLE = {"isotherm": 300, "hybridtier": 1500}
@@ -55,10 +57,22 @@ def files_of(script):
     return sorted(files | binaries | set(re.findall(r"(/\S+) \(0x", loaded)))
 
 
+def machine():
+    """Writes the guest's machine and returns its file."""
+    text, changed = re.subn('^profile = ".*"$', f'profile = "{PROFILE}"',
+                            (ROOT / "lab/machines/deterministic.toml").read_text(), flags=re.M)
+    if changed != 1:
+        sys.exit("lab/machines/deterministic.toml: expected one line `profile = ...`")
+    file = ROOT / "build/isotherm-lab.toml"
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(text)
+    return file
+
+
 def compare(fast, script):
     """Returns the runs of `lab compare`."""
     command = [ROOT / "target/debug/isotherm", "lab", "compare", "--kernel", "none,numab,damon", "--policies",
-               "isotherm,hybridtier", "--machine", "deterministic", "--clock-ratio", CLOCK_RATIO, "--fast", fast,
+               "isotherm,hybridtier", "--machine", machine(), "--clock-ratio", CLOCK_RATIO, "--fast", fast,
                "--json", "--time-limit", "1h", "--", "sh", "-c", script, "sh", *files_of(script)]
     environment = {"PATH": PATH, "HOME": os.environ["HOME"]}
     done = subprocess.run(command, cwd=ROOT, env=environment, check=True, capture_output=True, text=True)
