@@ -200,7 +200,7 @@ impl Isotherm {
                 } else {
                     (Which::Displaced, displaced.cut(0, margin / 2.0, self.displaced as u32))
                 };
-                earned += cut.gain * value - f64::from(cut.promoted) * swap;
+                earned += cut.gain * value - cut.swaps * swap;
                 waiting += f64::from(paying);
                 if cut.promoted > 0 {
                     self.make_room(view, pair.lower, plan);

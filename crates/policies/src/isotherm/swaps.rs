@@ -26,6 +26,8 @@ pub(crate) struct Cut {
     down: Edge,
     /// Pages that go up.
     pub(crate) promoted: u32,
+    /// Swaps to which the moves come: a page that takes free room is half of one.
+    pub(crate) swaps: f64,
     /// Samples that they will have more than those that go down.
     pub(crate) gain: f64,
 }
@@ -84,10 +86,11 @@ impl Swaps {
     }
 
     /// Pairs the highest slow pages with free room, then with the lowest fast ones, as long as a pair is more
-    /// than `margin` samples apart, at most `most` of them.
+    /// than `margin` samples apart, at most `most` of them. In free room a page needs half of the moves, so
+    /// half of the margin.
     pub(crate) fn cut(&self, free: u32, margin: f64, most: u32) -> Cut {
         let down = Edge::new(0, 0, self.fast[0]);
-        let mut cut = Cut { up: Edge::new(BINS, 0, 0), down, promoted: 0, gain: 0.0 };
+        let mut cut = Cut { up: Edge::new(BINS, 0, 0), down, promoted: 0, swaps: 0.0, gain: 0.0 };
         let (mut up, mut down, mut room) = (BINS - 1, 0, free);
         let (mut slow, mut fast) = (self.slow[up], self.fast[0]);
         while cut.promoted < most {
@@ -102,11 +105,12 @@ impl Swaps {
             let least = edge(up);
             if room > 0 {
                 let pages = room.min(slow).min(most - cut.promoted);
-                if least <= margin {
+                if least <= margin / 2.0 {
                     break;
                 }
                 (room, slow) = (room - pages, slow - pages);
                 cut.promoted += pages;
+                cut.swaps += f64::from(pages) / 2.0;
                 cut.gain += least * f64::from(pages);
                 cut.up = Edge::new(up, self.slow[up] - slow, self.slow[up]);
                 continue;
@@ -126,6 +130,7 @@ impl Swaps {
             let pages = slow.min(fast).min(most - cut.promoted);
             (slow, fast) = (slow - pages, fast - pages);
             cut.promoted += pages;
+            cut.swaps += f64::from(pages);
             cut.gain += difference * f64::from(pages);
             cut.up = Edge::new(up, self.slow[up] - slow, self.slow[up]);
             cut.down = Edge::new(down, self.fast[down] - fast, self.fast[down]);
@@ -200,6 +205,13 @@ mod tests {
     fn free_room_is_filled_first() {
         let (found, up, down) = cut(&[10.0, 20.0, 30.0], &[1.0], 2, 1.0, 10);
         assert_eq!((found.promoted, up.len(), down.len()), (3, 3, 1));
+    }
+
+    #[test]
+    fn a_page_that_takes_free_room_must_save_half_of_what_a_swap_must() {
+        let (found, up, down) = cut(&[10.0, 10.0, 10.0], &[0.0], 2, 15.0, 10);
+        assert_eq!((found.promoted, found.swaps, up.len(), down.len()), (2, 1.0, 2, 0));
+        assert_eq!(cut(&[10.0], &[0.0], 1, 25.0, 10).0.promoted, 0);
     }
 
     #[test]
