@@ -87,9 +87,11 @@ fn check_device(run: &Value, kind: &str) {
         "each slow miss passes the device"
     );
     let engine = check_moves(run, 100);
-    // The device reports a page once between two clears, so it is promoted at most once.
+    // The device reports a page once between two clears, so it is promoted at most once, but for one that was
+    // ordered together with the clear and has gone down since.
     assert!(device.resets > 2 && device.hot_again == 0 && engine <= device.hot_pages);
-    assert_eq!(gauge(&run["engine"], "promoted-again"), 0.0);
+    let again = gauge(&run["engine"], "promoted-again");
+    assert!(again <= 0.01 * engine as f64, "{again} of {engine} promotions");
     assert!(!warnings(run).contains("device: "), "{}", warnings(run));
 }
 
