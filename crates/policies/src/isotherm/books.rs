@@ -289,7 +289,7 @@ impl Books {
     /// has the variance of their squares' sum, and in this unit that is the sum itself (Poisson).
     fn settle_unit(&mut self) {
         let (sum, squares) = std::mem::take(&mut self.worths);
-        // It changes slowly: of entries in a smaller unit, the same time would count more.
+        // It changes slowly: until it has doubled, time in a smaller unit counts more.
         let kept = self.kept();
         self.worth = (self.worth.0 * kept + sum, self.worth.1 * kept + squares);
         if self.worth.1 > 0.0 {
