@@ -40,6 +40,7 @@ MECHANISMS = {
     "together": [("books.rs", "self.stall().min(together) * self.saving(tier, home)", "self.stall().min(together.max(f64::MAX)) * self.saving(tier, home)")],
     "weights": [("rates.rs", "if sum > 0.0 { f64::from(squares / sum) } else { 1.0 }", "if sum > 0.0 { squares.signum().into() } else { 1.0 }")],
     "unit": [("rates.rs", "(worth / self.unit).log2().max(0.0)", "(0.0 * worth / self.unit).max(0.0)")],
+    "call": [("books.rs", "const CALL: f64 = 16.0;", "const CALL: f64 = 0.0;")],
     "short-looks": [("mod.rs", "Nanos(4_000_000));", "Nanos(100_000_000));")],
     "relief": [("mod.rs", "self.books.overload(pair.upper, pair.lower) * stay", "f64::MIN")],
     "price": [("mod.rs", "let margin = swap / value;", "let margin = 0.0 * swap;")],

@@ -192,7 +192,7 @@ fn a_full_disk_is_said_and_leaves_what_fitted() {
     // Runs in its own mount namespace, where a small file system can be mounted without privileges.
     let script = r#"mount -t tmpfs -o size=12m small "$1" || exit 99
         "$0" record --no-dependence --cache 16K --ways 4 --output "$1/a.trace" -- \
-            sh -c 'for i in 1 2 3; do seq 150000 | sort -R | sort >/dev/null; done; echo done'
+            sh -c 'for i in 1 2 3; do seq 150000 | rev | sort >/dev/null; done; echo done'
         status=$?
         "$0" trace info --json "$1/a.trace" >"$1.json" || exit 98
         exit $status"#;

@@ -57,11 +57,28 @@ fn prices_and_costs_are_the_hosts_measurements_in_time_of_the_program() {
     let mut books = Books::default();
     entered(&mut books, 1..=4, [false; 2]);
     assert_eq!(books.sample.get(), Some(300.0));
-    assert_eq!(books.page_move.get(), Some(2000.0), "8,000 ns by two threads for two pages");
+    let page = 4000.0 / (2.0 + CALL);
+    assert_eq!(books.page_move.get(), Some(page), "8,000 ns by two threads for a call and two pages");
     assert_eq!(books.pace(), Some(2000.0));
     // Of a move a quarter is lost.
     assert_eq!((books.looking(), books.spent()), (4.0 * 400.0, 4.0 * 1400.0));
     assert!((books.saving(TierId(0), TierId(1)) - 0.6).abs() < 1e-12);
+}
+
+/// The first batch had four pages. With its call's time they looked five times as dear as pages are, and no
+/// others moved for half a second.
+#[test]
+fn regression_a_batch_of_few_pages_does_not_make_moves_look_dear() {
+    let price = |pages: u64| {
+        let mut books = Books::default();
+        books.note_moves(pages as usize);
+        let mut batch = batch(1, &[]);
+        batch.spent.running = batch.spent.elapsed;
+        batch.spent.moving = Nanos(27_000 + 1800 * pages);
+        books.begin(&batch, [Nanos(0); 2].into_iter());
+        books.price_of_move()
+    };
+    assert!((1500.0..2000.0).contains(&price(4)) && (1700.0..1900.0).contains(&price(1000)), "{}", price(4));
 }
 
 /// While a program filled its memory, most samples were of stores that count as no misses. Ten times as
