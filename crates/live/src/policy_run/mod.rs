@@ -297,4 +297,13 @@ mod tests {
         assert_eq!(share(&run, Some(1)), 0.031_25, "half of what it asks for, of one thread");
         assert_eq!(share(&run, Some(8)), 0.031_25, "of all threads together");
     }
+
+    #[test]
+    fn regression_a_policy_that_is_asked_for_its_signals_takes_no_filter_of_the_size_that_was_set() {
+        for name in ["freqtier", "hybridtier"] {
+            let mut run = PolicyRun::new(isotherm_policies::find(name).expect("a policy"));
+            run.parameters.set("filter_bytes", "256G").expect("allowed");
+            run.needs().unwrap_or_else(|error| panic!("{name}: {error}"));
+        }
+    }
 }

@@ -39,7 +39,8 @@ pub(crate) fn shape(
     setup: &Setup,
 ) -> Result<FilterShape, ShapeError> {
     let bits = counter_bits.bits(setup.page_size);
-    if bytes.0 > 0 {
+    // No page, no counters: a policy that is only asked for its signals shall not take `bytes`.
+    if bytes.0 > 0 && setup.pages > 0 {
         return FilterShape::with_bytes(bytes.0, bits, hashes);
     }
     // A fast tier larger than the address space holds no more pages than that has.
