@@ -39,6 +39,8 @@ struct World {
     events: Vec<ProcessEvent>,
     ended: bool,
     mapped: u64,
+    /// How many of the first pages are unmapped again.
+    freed: u64,
     /// The tier of each page from [`BASE`], with real tiers.
     tiers: Vec<u8>,
     answers: Vec<MoveStatus>,
@@ -132,7 +134,7 @@ impl AddressSpaces for Spaces {
     fn present(&mut self, _: Pid, found: &mut Vec<PresentRun>) -> Result<(), LinuxError> {
         let world = self.0.lock().expect("lock");
         let kind = |page: &u64| (world.swapped.contains(page), world.huge.contains(&(page / 512)));
-        let pages: Vec<u64> = (0..world.mapped).collect();
+        let pages: Vec<u64> = (world.freed..world.mapped).collect();
         found.extend(pages.chunk_by(|one, next| kind(one) == kind(next)).map(|run| {
             let (swapped, huge) = kind(&run[0]);
             PresentRun {
@@ -755,6 +757,20 @@ fn pages_that_the_kernel_places_above_the_limit_are_demoted() {
     step(&mut host);
     assert_eq!(world.lock().expect("lock").tiers.iter().filter(|&&tier| tier == 0).count(), 1);
     assert_eq!(host.summary().traffic.demotions, 3);
+}
+
+#[test]
+fn regression_memory_that_was_freed_and_got_again_is_not_above_the_limit() {
+    let (mut host, world) = host(FastLimit::Bytes(Bytes(2 * 4096)), false, 2);
+    world.lock().expect("lock").tiers = vec![0; 4];
+    host.sample(sampling(SamplingRate::Period(1), 1));
+    step(&mut host);
+    (world.lock().expect("lock").freed, world.lock().expect("lock").mapped) = (2, 4);
+    for _ in 0..5 {
+        step(&mut host);
+    }
+    assert_eq!((host.footprint(), host.summary().traffic.demotions), (Pages(2), 0));
+    assert_eq!(world.lock().expect("lock").asked, [0; 0]);
 }
 
 #[test]

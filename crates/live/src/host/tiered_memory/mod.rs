@@ -243,11 +243,11 @@ impl TieredMemory {
     /// Bounds the tiers by what the kernel can still give: others use them, too.
     pub(crate) fn look_for_room(&mut self) {
         let last = self.sizes.len() - 1;
-        for (tier, room) in self.tiers().zip(&mut self.rooms).take(last) {
+        let found = self.residency.found();
+        for ((tier, room), found) in self.tiers().zip(&mut self.rooms).zip(found).take(last) {
             if let Some(free) = self.spaces.room(tier).filter(|_| !self.shadow) {
-                let used = self.residency.used(tier).0;
                 room.most =
-                    used.saturating_add((free.0 >> self.page_size.shift()).saturating_sub(room.denied));
+                    found.0.saturating_add((free.0 >> self.page_size.shift()).saturating_sub(room.denied));
                 room.denied /= 2;
             }
         }
@@ -705,13 +705,15 @@ impl TieredMemory {
     }
 
     /// Demotes pages beyond the tiers' limits, since the kernel places new pages without regard to them.
+    /// Pages that the last scan missed do not count: new ones have got the memory of those that were freed.
     /// After the limit has fallen the coldest go: all at once, there is no time to find out who is accessed.
     pub(crate) fn enforce(&mut self, tally: &mut Tally) {
-        let beyond = |excess, tier| self.residency.used(tier) + excess - self.residency.capacity(tier);
+        let found = self.residency.found();
         let excesses: Vec<(TierId, Pages)> = self
             .tiers()
-            .scan(Pages(0), |excess, tier| {
-                *excess = beyond(*excess, tier);
+            .zip(found)
+            .scan(Pages(0), |excess, (tier, found)| {
+                *excess = found + *excess - self.residency.capacity(tier);
                 Some((tier, *excess))
             })
             .take_while(|(tier, excess)| excess.0 > 0 && tier.index() + 1 < self.residency.tiers())
@@ -729,7 +731,7 @@ impl TieredMemory {
         let mut victims = std::mem::take(&mut self.victims);
         victims.clear();
         self.residency.walk(PageId(0), usize::MAX, |page, tier| {
-            victims.extend((tier == TierId::FAST).then_some(page));
+            victims.extend((tier == TierId::FAST && !self.residency.missed(page)).then_some(page));
         });
         let excess = (pages.0 as usize).min(victims.len());
         if excess < victims.len() {

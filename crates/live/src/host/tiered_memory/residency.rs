@@ -49,6 +49,20 @@ impl Residency {
         Pages(self.used.get(tier.index()).copied().unwrap_or(0))
     }
 
+    /// Returns how many pages of each tier the last scan found: the others are probably gone.
+    pub(crate) fn found(&self) -> Vec<Pages> {
+        let mut found = self.used.clone();
+        for state in self.pages.iter().filter(|state| **state & MISSES != 0 && **state & TIER != ABSENT) {
+            found[(state & TIER) as usize] -= 1;
+        }
+        found.into_iter().map(Pages).collect()
+    }
+
+    /// Returns whether the last scan missed a page.
+    pub(crate) fn missed(&self, page: PageId) -> bool {
+        self.pages.get(page.index()).is_some_and(|state| state & MISSES != 0)
+    }
+
     pub(crate) fn free(&self, tier: TierId) -> Pages {
         self.capacity(tier) - self.used(tier)
     }
@@ -149,8 +163,8 @@ impl Residency {
         }
     }
 
-    /// Picks pages without an access since the hand passed (CLOCK); it goes round at most twice. Appends the
-    /// others that it met to `spared`.
+    /// Picks pages without an access since the hand passed (CLOCK), of those that the last scan found; it
+    /// goes round at most twice. Appends the accessed ones that it met to `spared`.
     pub(crate) fn victims(
         &mut self,
         tier: TierId,
@@ -167,7 +181,7 @@ impl Residency {
             }
             *hand = if *hand + 1 < pages { *hand + 1 } else { 0 };
             let state = &mut self.pages[*hand];
-            if *state & TIER != tier.0 {
+            if *state & TIER != tier.0 || *state & MISSES != 0 {
                 continue;
             }
             if *state & REFERENCED != 0 {
@@ -263,6 +277,19 @@ mod tests {
         victims.clear();
         residency.victims(TierId(1), 1, &mut victims, &mut Vec::new());
         assert!(victims.is_empty(), "the tier is empty");
+    }
+
+    #[test]
+    fn regression_pages_that_the_last_scan_missed_neither_count_as_found_nor_are_chosen() {
+        let mut residency = two_tiers(3, 4);
+        [0, 1, 3].into_iter().for_each(|page| residency.see(PageId(page)));
+        residency.sweep(0..4);
+        assert_eq!((residency.found(), residency.used(TierId(0))), (vec![Pages(2), Pages(1)], Pages(3)));
+        let mut victims = Vec::new();
+        residency.victims(TierId(0), 2, &mut victims, &mut Vec::new());
+        victims.sort_unstable();
+        assert_eq!(victims, [PageId(0), PageId(1)]);
+        assert!(residency.missed(PageId(2)) && !residency.missed(PageId(1)));
     }
 
     #[test]
