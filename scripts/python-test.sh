@@ -7,6 +7,10 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+# One at a time: each installs its wheel into the same environment.
+mkdir -p build
+exec 9>build/python-test.lock
+flock 9
 scripts/setup.sh python
 scripts/wheel.sh "$([ -n "${1:-}" ] && echo dev || echo release)"
 wheel=$(ls "$PWD"/build/wheels/*.whl)

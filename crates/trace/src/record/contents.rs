@@ -19,6 +19,8 @@ use crate::contents::Contents;
 /// Pages compressed in one go: some ten milliseconds, in which the pool fills no more than usual.
 const AT_ONCE: usize = 1000;
 const PAGE: usize = 1 << PageSize::Base.shift();
+/// Pages that are known to wait without a look at the others.
+const RECENT: usize = 1 << 12;
 /// zstd's level; each page is compressed alone, as the kernel does.
 const LEVEL: i32 = 1;
 
@@ -26,6 +28,8 @@ pub(super) struct Sampler {
     contents: Contents,
     /// Pages with misses since they were last read.
     waiting: BTreeSet<(u32, u64)>,
+    /// Some of them, each at its place: a program misses again and again in the same pages.
+    recent: Vec<Option<(u32, u64)>>,
     /// Where the last turn ended.
     next: (u32, u64),
     /// Each process's memory.
@@ -40,6 +44,7 @@ impl Sampler {
         Ok(Self {
             contents: Contents::default(),
             waiting: BTreeSet::new(),
+            recent: vec![None; RECENT],
             next: (0, 0),
             memory: HashMap::new(),
             zstd: Compressor::new(LEVEL)?,
@@ -49,12 +54,12 @@ impl Sampler {
 
     /// Notes the pages of these misses.
     pub(super) fn note(&mut self, rows: &Rows) {
-        let mut last = None;
         for (&process, &line) in rows.process.iter().zip(&rows.line) {
             let page = (process, line >> (PageSize::Base.shift() - LINE_SHIFT));
-            if last != Some(page) {
+            let recent = &mut self.recent[place_of(page)];
+            if *recent != Some(page) {
+                *recent = Some(page);
                 self.waiting.insert(page);
-                last = Some(page);
             }
         }
     }
@@ -66,6 +71,7 @@ impl Sampler {
         let mut page = vec![0; PAGE];
         for place @ (process, number) in turn {
             self.waiting.remove(&place);
+            self.recent[place_of(place)] = None;
             self.next = (process, number + 1);
             let open = || File::open(format!("/proc/{}/mem", pid(process)?)).ok();
             if !self.memory.contains_key(&process) {
@@ -86,6 +92,11 @@ impl Sampler {
     pub(super) fn contents(&self) -> &Contents {
         &self.contents
     }
+}
+
+/// Returns a page's place in [`Sampler::recent`].
+fn place_of((process, page): (u32, u64)) -> usize {
+    (page as usize ^ process as usize) % RECENT
 }
 
 /// Returns a compressed page's size as [`crate::Shares`] have it.
