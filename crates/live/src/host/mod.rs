@@ -385,7 +385,6 @@ impl LiveHost {
                 Err(error) => self.feed.warning(error.to_string()),
             }
         }
-        self.memory.look_for_room();
         self.memory.enforce(&mut self.recorder.tally);
         self.recorder.tally.heat.age(self.memory.residency.mapped().0);
         self.memory.spaces.warnings().iter().for_each(|warning| self.feed.warning(warning.to_string()));

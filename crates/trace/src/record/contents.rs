@@ -103,3 +103,31 @@ fn place_of((process, page): (u32, u64)) -> usize {
 fn share(bytes: usize) -> u8 {
     u8::try_from((bytes * 256).div_ceil(PAGE)).unwrap_or(u8::MAX)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_that_misses_again_is_read_again() {
+        let mut memory = vec![0_u8; 2 * PAGE];
+        let number = (memory.as_ptr() as u64).div_ceil(PAGE as u64);
+        let first = (number as usize * PAGE) - memory.as_ptr() as usize;
+        let line = number << (PageSize::Base.shift() - LINE_SHIFT);
+        let rows = Rows { process: vec![0; 2], line: vec![line; 2], ..Rows::default() };
+        let mut sampler = Sampler::new().expect("a compressor");
+        let mut share = || {
+            sampler.note(&rows);
+            sampler.read(|_| Some(std::process::id()));
+            sampler.contents().lz4.values().copied().collect::<Vec<u8>>()
+        };
+        let zeros = share();
+        let mut state = 1_u32;
+        for byte in &mut memory[first..first + PAGE] {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            *byte = (state >> 24) as u8;
+        }
+        assert!(zeros.len() == 1 && zeros[0] < 16, "{zeros:?}");
+        assert_eq!(share(), [u8::MAX]);
+    }
+}

@@ -241,9 +241,8 @@ impl TieredMemory {
     }
 
     /// Bounds the tiers by what the kernel can still give: others use them, too.
-    pub(crate) fn look_for_room(&mut self) {
+    fn look_for_room(&mut self, found: &[Pages]) {
         let last = self.sizes.len() - 1;
-        let found = self.residency.found();
         for ((tier, room), found) in self.tiers().zip(&mut self.rooms).zip(found).take(last) {
             if let Some(free) = self.spaces.room(tier).filter(|_| !self.shadow) {
                 room.most =
@@ -704,11 +703,12 @@ impl TieredMemory {
         Pages(self.demote(from, pages, tally))
     }
 
-    /// Demotes pages beyond the tiers' limits, since the kernel places new pages without regard to them.
+    /// Looks for the tiers' room and demotes pages beyond: the kernel places new ones without regard to it.
     /// Pages that the last scan missed do not count: new ones have got the memory of those that were freed.
     /// After the limit has fallen the coldest go: all at once, there is no time to find out who is accessed.
     pub(crate) fn enforce(&mut self, tally: &mut Tally) {
         let found = self.residency.found();
+        self.look_for_room(&found);
         let excesses: Vec<(TierId, Pages)> = self
             .tiers()
             .zip(found)
