@@ -70,7 +70,8 @@ pub(crate) fn run(args: &CalibrateArgs) -> Result<(), Failure> {
             "not measured alone, {kept}: {why}; try again on a quiet machine"
         )));
     }
-    if let (Some(file), Some(path)) = (file, &args.output) {
+    let steady = judged.iter().any(|number| number.value.is_ok());
+    if let (Some(file), Some(path)) = (file.filter(|_| steady), &args.output) {
         file.write(stored(&name, &base, &judged, &path.display().to_string())?)?;
     }
     let doubts: Vec<String> = judged
@@ -80,7 +81,11 @@ pub(crate) fn run(args: &CalibrateArgs) -> Result<(), Failure> {
     if doubts.is_empty() {
         return Ok(());
     }
-    let kept = if args.output.is_some() { "left to the base" } else { "do not use it" };
+    let kept = match (args.output.is_some(), steady) {
+        (true, true) => "left to the base",
+        (true, false) => "nothing is written",
+        (false, _) => "do not use it",
+    };
     let doubts = doubts.join("; ");
     Err(Failure::failed(format!("not measured steadily, {kept}: {doubts}; try again on a quiet machine")))
 }

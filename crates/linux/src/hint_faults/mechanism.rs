@@ -195,8 +195,9 @@ impl Mechanism {
         while page < first + pages {
             let home = window.bounds.start + page as u64 * PAGE;
             let bytes = (first + pages - page) as u64 * PAGE;
-            let (moved, result) = self.userfault.move_pages(window.stored(page), home, bytes, MOVE_QUIETLY);
-            let moved = (moved / PAGE) as usize;
+            let stored = Range64::new(window.stored(page), bytes);
+            let (moved, result) = self.userfault.move_pages(stored.start, home, bytes, MOVE_QUIETLY);
+            let moved = self.really((moved / PAGE, result), stored, true) as usize;
             (page..page + moved).for_each(|page| window.mark(page, true));
             page += moved;
             match result {
@@ -363,9 +364,13 @@ impl Mechanism {
     /// Moves a run back as far as one call reaches; returns false if more messages must be read first.
     fn put_run_back(&self, window: &mut Window, shared: &Shared, run: Run) -> bool {
         let Run { first, pages, home } = run;
-        let bytes = pages as u64 * PAGE;
-        let (moved, result) = self.userfault.move_pages(home, window.stored(first), bytes, MOVE_ALLOW_HOLES);
-        let moved = (moved / PAGE) as usize;
+        let stored = Range64::new(window.stored(first), pages as u64 * PAGE);
+        let (told, result) = self.userfault.move_pages(home, stored.start, stored.length(), MOVE_ALLOW_HOLES);
+        let moved = self.really((told / PAGE, result), stored, false) as usize;
+        if moved as u64 > told / PAGE {
+            // Those who wait for them were not woken.
+            self.userfault.wake(Range64::new(home, moved as u64 * PAGE));
+        }
         (first..first + moved).for_each(|page| window.mark(page, false));
         match result {
             Ok(()) => true,
@@ -378,6 +383,13 @@ impl Mechanism {
             }),
             Err(_) => self.copy_back(window, shared, first, home),
         }
+    }
+
+    /// Returns how many pages a call has moved, from the first on, to the store or from there. While Linux
+    /// 6.18 compacts memory, it moves pages and answers `EEXIST`, or too few. What the store lacks must not
+    /// be copied from there: the agent would wait for itself.
+    fn really(&self, (told, result): (u64, Result<(), i32>), stored: Range64, out: bool) -> u64 {
+        if result.is_ok() { told } else { told.max(self.presence.leading(stored, out)) }
     }
 
     /// Copies a page back that cannot be moved: it is pinned, or its mapping is protected or locked now.
@@ -503,5 +515,41 @@ fn add_own(own: &mut [Range64; OWN], range: Range64) {
             let last = &mut own[OWN - 1];
             *last = Range64 { start: last.start.min(range.start), end: last.end.max(range.end) };
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::Ordering::Relaxed;
+
+    use super::*;
+    use crate::sys::mmap::{Arena, SharedValue};
+
+    /// As Linux 6.18 does while it compacts memory; the agent waited for itself, and the program for it.
+    #[test]
+    fn regression_pages_that_the_kernel_moved_without_saying_so_come_back() {
+        let Ok(userfault) = Userfault::open() else { return eprintln!("skipped: needs CAP_SYS_PTRACE") };
+        let (maps, presence) = (Maps::open().unwrap(), Presence::open().unwrap());
+        let mechanism = Mechanism::new(userfault, maps, presence, [Range64::default(); 2]).ok().unwrap();
+        let mut tables: Arena<Tables> = Arena::new().unwrap();
+        let (shared, _) = SharedValue::<Shared>::create().unwrap();
+        let home = sys::map(8 * PAGE).unwrap();
+        let pages = || (0..8u8).map(|page| (page, home.start + u64::from(page) * PAGE));
+        pages().for_each(|(page, address)| sys::write_byte(address, page + 1));
+        mechanism.userfault.register(home).unwrap();
+        let slot = mechanism.store.slot(0);
+        let quietly = |to, from, pages: u64| {
+            assert_eq!(mechanism.userfault.move_pages(to, from, pages * PAGE, MOVE_QUIETLY).1, Ok(()));
+        };
+        let window = tables.begin(0, home.start, 8, slot);
+        quietly(slot, home.start, 3);
+        assert!(mechanism.move_out(window, &shared, 0, 8));
+        assert_eq!(window.armed, 8);
+        quietly(home.start, slot, 2);
+        assert!(mechanism.put_back(window, &shared));
+        assert_eq!((window.armed, shared.counters[Counter::Copied as usize].load(Relaxed)), (0, 0));
+        assert!(pages().all(|(page, address)| sys::touch(address) == page + 1));
+        mechanism.userfault.unregister(home).unwrap();
+        sys::unmap(home);
     }
 }

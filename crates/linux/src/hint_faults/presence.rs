@@ -37,6 +37,27 @@ impl Presence {
         Ok((found, next.max(range.start)))
     }
 
+    /// Returns how many pages from the start of the range are `there`, present or in swap, or are not.
+    pub(super) fn leading(&self, range: Range64, there: bool) -> u64 {
+        let mut region = [PageRegion::default()];
+        let categories = (category::PRESENT | category::SWAPPED, 0);
+        let mut end = range.start;
+        while end < range.end {
+            let Ok((found, _)) =
+                scan(self.0.as_fd(), Range64 { start: end, ..range }, categories, &mut region)
+            else {
+                break;
+            };
+            let next = if found > 0 { region[0].range } else { Range64 { start: range.end, end: range.end } };
+            match there {
+                true if next.start == end => end = next.end,
+                true => break,
+                false => return (next.start - range.start) / PAGE,
+            }
+        }
+        (end - range.start) / PAGE
+    }
+
     /// Counts present pages of any kind.
     pub(super) fn count(&self, range: Range64) -> u64 {
         let mut regions = [PageRegion::default(); RUNS];
