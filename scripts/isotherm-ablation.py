@@ -24,9 +24,9 @@ MECHANISMS = {
                    "return Rate { mean: f64::from(count), variance: f64::from(count) };\n        #[allow(unreachable_code)]\n"
                    "        let mean = self.around;")],
     "short-memory": [("rates.rs", "self.leader = usize::from(lead <= 0.0);", "self.leader = 1;")],
-    "half-life": [("rates.rs", "if lead > 3.0", "if lead > f64::MAX"),
-                  ("rates.rs", "if lead < -3.0", "if lead < f64::MIN")],
-    "pages-first": [("rates.rs", "if self.within.abs() > 3.0 { self.within } else { self.lead }", "self.lead")],
+    "half-life": [("rates.rs", "if lead > TELLS", "if lead > f64::MAX"),
+                  ("rates.rs", "if lead < -TELLS", "if lead < f64::MIN")],
+    "pages-first": [("rates.rs", "if self.within.abs() > TELLS { self.within } else { self.lead }", "self.lead")],
     "within-the-run": [("rates.rs", "2f64.sqrt()).min(most);", "2f64.sqrt()).min(most.max(f64::MAX));")],
     "caution": [("swaps.rs", "const CAUTION: f64 = 1.5;", "const CAUTION: f64 = 0.0;")],
     "threads": [("books.rs", "let worth = self.worth(sample.tier) * part;",

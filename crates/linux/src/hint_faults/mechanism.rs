@@ -545,9 +545,15 @@ mod tests {
         quietly(slot, home.start, 3);
         assert!(mechanism.move_out(window, &shared, 0, 8));
         assert_eq!(window.armed, 8);
+        let (tell, told) = std::sync::mpsc::channel();
+        std::thread::spawn(move || tell.send(sys::touch(home.start)));
+        while mechanism.userfault.read(&mut [[0; 4]]) == 0 {
+            sys::nap();
+        }
         quietly(home.start, slot, 2);
         assert!(mechanism.put_back(window, &shared));
         assert_eq!((window.armed, shared.counters[Counter::Copied as usize].load(Relaxed)), (0, 0));
+        assert_eq!(told.recv_timeout(std::time::Duration::from_secs(10)), Ok(1), "who waits is woken");
         assert!(pages().all(|(page, address)| sys::touch(address) == page + 1));
         mechanism.userfault.unregister(home).unwrap();
         sys::unmap(home);

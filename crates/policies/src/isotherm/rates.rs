@@ -8,6 +8,8 @@ const REGION: usize = 512;
 pub(crate) const BLOCK: usize = 16;
 /// The long memory's half-life over the short one's.
 const RATIO: f64 = 8.0;
+/// Nats of a lead that tells: odds of twenty to one.
+const TELLS: f64 = 3.0;
 /// Share of a prediction that is uniform, so that no sample is impossible.
 const UNIFORM: f64 = 0.01;
 /// A count's top bit. Both memories' bits together are how many tiers a page is from where it was first,
@@ -288,13 +290,12 @@ impl Rates {
         }
         // Bursts make the short memory the better one at telling regions. Which of its pages are hot decides,
         // if it tells anything.
-        let lead = if self.within.abs() > 3.0 { self.within } else { self.lead };
+        let lead = if self.within.abs() > TELLS { self.within } else { self.lead };
         self.leader = usize::from(lead <= 0.0);
         let pages = self.pages().max(1) as f64;
-        // A lead of three nats is odds of twenty to one.
-        if lead > 3.0 {
+        if lead > TELLS {
             self.half_life = (self.half_life / 2f64.sqrt()).max(pages / 16.0);
-        } else if lead < -3.0 {
+        } else if lead < -TELLS {
             // No memory looks back further than the run: both would hold the same.
             let most = (self.seen / RATIO).max(pages / 2.0);
             self.half_life = (self.half_life * 2f64.sqrt()).min(most);
