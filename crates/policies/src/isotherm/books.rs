@@ -24,6 +24,8 @@ const LEAST_ACCESSES: f64 = 1000.0;
 const LEAST_MISSES: f64 = 100.0;
 /// Standard errors by which samples must tell of more events than there were misses.
 const CERTAIN: f64 = 2.0;
+/// Bound on how much more or less the samples of a tier count in an entry than they would by themselves.
+const EVENED: f64 = 4.0;
 /// Samples of a tier beside which another without any is idle.
 const TOLD: f64 = 64.0;
 /// A change of that share that wakes: in standard deviations, and beside them.
@@ -74,9 +76,15 @@ pub(crate) struct Books {
     access: Mean,
     /// Recent time of threads, misses, events that samples stand for, and the sum of their squares.
     recent: [f64; 4],
+    /// Events and time of threads of the whole run, in which older entries count less.
+    events: (f64, f64),
     /// Stall of a slow access, and of one of each tier.
     stall: Mean,
     stalls: Vec<Mean>,
+    /// Stall of the accesses to each tier in this entry.
+    stalled: Vec<f64>,
+    /// The worth of each tier's accesses by the counters, less what its samples came to.
+    owed: Vec<f64>,
     /// Stall and number of slow accesses while most were slow.
     together: (f64, f64),
     /// Share of all accesses that each tier serves.
@@ -119,8 +127,11 @@ impl Default for Books {
             page_move: Mean::default(),
             access: Mean::default(),
             recent: [0.0; 4],
+            events: (0.0, 0.0),
             stall: Mean::default(),
             stalls: Vec::new(),
+            stalled: Vec::new(),
+            owed: Vec::new(),
             together: (0.0, 0.0),
             served: Vec::new(),
             now: Vec::new(),
@@ -167,6 +178,7 @@ impl Books {
         self.stalls.resize(counters.tiers.len(), Mean::default());
         self.now.resize(counters.tiers.len(), 0.0);
         self.served.resize(counters.tiers.len(), Mean::default());
+        self.stalled.resize(counters.tiers.len(), 0.0);
         let missed = |tier: &TierCounters| tier.load_misses + tier.store_misses;
         let since = |(tier, before): (&TierCounters, &(u64, u64))| (missed(tier) - before.0) as f64;
         let mut all: f64 = counters.tiers.iter().zip(&self.counters).map(since).sum();
@@ -175,6 +187,7 @@ impl Books {
         for (index, (tier, (((before, mean), now), served))) in counters.tiers.iter().zip(known).enumerate() {
             let misses = since((tier, before));
             let stalled = (tier.stall.0 - before.1) as f64;
+            self.stalled[index] = stalled;
             mean.add(stalled, misses);
             *now = if misses >= LEAST_MISSES { stalled / misses } else { mean.get().unwrap_or(0.0) };
             served.add(misses, all);
@@ -196,6 +209,8 @@ impl Books {
             all = sampled;
         }
         self.access.add(running, all);
+        let kept = self.kept();
+        self.events = (self.events.0 * kept + all.max(sampled), self.events.1 * kept + running);
         let recent = [running, all, sampled, squares];
         self.recent.iter_mut().zip(recent).for_each(|(sum, new)| *sum = *sum * MEMORY + new);
         self.sample.add(sampling, batch.samples.len() as f64 + batch.lost as f64);
@@ -230,9 +245,52 @@ impl Books {
         std::mem::take(&mut self.changed)
     }
 
-    /// Returns the share of the program's time that a thread's is around each sample of the entry.
-    pub(crate) fn parts(&self, samples: &[Sample]) -> Vec<f64> {
-        parts(samples, self.part, self.least_part)
+    /// Returns how much a thread's time around each sample of the entry weighs: its share of the program's
+    /// time, such that the samples of a tier come to the worth of its accesses by the counters.
+    ///
+    /// Where one thread waits for each of its accesses, few samples stand for much of the stall, and may be
+    /// missing for long; and sources sample stores that wait for nothing.
+    pub(crate) fn parts(&mut self, samples: &[Sample]) -> Vec<f64> {
+        let mut parts = parts(samples, self.part, self.least_part);
+        if !self.tell_stalls() {
+            return parts;
+        }
+        let mut counted = vec![0.0; self.stalled.len()];
+        for (sample, part) in samples.iter().zip(&parts) {
+            if let Some(counted) = counted.get_mut(sample.tier.index()) {
+                *counted += f64::from(sample.weight) * part * self.worth(sample.tier);
+            }
+        }
+        self.owed.resize(self.stalled.len(), 0.0);
+        let factors: Vec<f64> =
+            counted.iter().enumerate().map(|(tier, &counted)| self.even(tier, counted)).collect();
+        for (part, sample) in parts.iter_mut().zip(samples) {
+            *part *= factors.get(sample.tier.index()).unwrap_or(&1.0);
+        }
+        parts
+    }
+
+    /// Returns by how much more the samples of a tier must count than what they are worth together, so that
+    /// what is owed is paid.
+    fn even(&mut self, tier: usize, worth: f64) -> f64 {
+        let told = self.stalled[tier] * self.part * self.slowed(TierId(tier as u8));
+        let owed = self.owed[tier] * self.kept() + told;
+        let factor = if worth > 0.0 { (owed / worth).clamp(1.0 / EVENED, EVENED) } else { 1.0 };
+        self.owed[tier] = owed - factor * worth;
+        factor
+    }
+
+    /// Returns whether the host's counters tell stalls.
+    fn tell_stalls(&self) -> bool {
+        self.stalls.iter().any(|stall| stall.get().is_some_and(|stall| stall > 0.0))
+    }
+
+    /// Returns how much longer a slow access takes than one that this tier serves.
+    fn slowed(&self, tier: TierId) -> f64 {
+        match (self.latency(tier), self.slow_latency()) {
+            (Some(here), Some(slow)) if here > 0.0 => slow / here,
+            _ => 1.0,
+        }
     }
 
     /// Notes a sample; `home`: where its page was first, if it is not there; `part`: its own of
@@ -307,10 +365,8 @@ impl Books {
     /// do in this entry, in the proportion of the latencies. Stores of a phase may not stall at all while
     /// its loads wait for each other, and pages of the fast tier may be those that are waited for.
     fn worth(&self, tier: TierId) -> f64 {
-        // Counters that never told a stall do not count any.
-        let tell = self.stalls.iter().any(|stall| stall.get().is_some_and(|stall| stall > 0.0));
-        match (self.now.get(tier.index()), self.latency(tier), self.slow_latency()) {
-            (Some(stall), Some(here), Some(slow)) if tell && here > 0.0 => stall * slow / here,
+        match self.now.get(tier.index()) {
+            Some(stall) if self.tell_stalls() => stall * self.slowed(tier),
             _ => self.stall(),
         }
     }
@@ -419,6 +475,11 @@ impl Books {
         let [time, misses, sampled, squares] = self.recent;
         let events = misses.max(sampled - CERTAIN * squares.sqrt());
         (events > 0.0).then(|| time / events)
+    }
+
+    /// Returns the share of a thread's time that sampled events would be worth if each were worth a count.
+    pub(crate) fn share(&self) -> f64 {
+        if self.events.1 > 0.0 { self.unit * self.events.0 / self.events.1 } else { 0.0 }
     }
 
     /// Returns how long the program ran.

@@ -471,7 +471,7 @@ impl Policy for Isotherm {
         if unit > 0.0 {
             self.rates.expose(passed, self.period as f64 * unit);
         }
-        self.work.swept += self.rates.count_by(self.books.unit()) * self.rates.bytes() as u64;
+        self.work.swept += self.rates.count_by(self.books.share()) * self.rates.bytes() as u64;
         self.fresh += samples;
         self.evidence += samples;
         self.work.touches += 2 * samples as u64;
@@ -486,6 +486,7 @@ impl Policy for Isotherm {
                 self.fresh = 0;
                 self.rates.age();
             }
+            self.rates.choose_leader();
             self.origins.clear();
             self.decide(view, plan);
         }

@@ -80,8 +80,8 @@ pub(crate) struct Rates {
     within: f64,
     /// All samples so far.
     seen: f64,
-    /// Worth of a sample that counts stand for.
-    unit: f64,
+    /// Share of the time that counts stand for.
+    share: f64,
     halvings: u16,
 }
 
@@ -149,7 +149,7 @@ impl Rates {
             lead: 0.0,
             within: 0.0,
             seen: 0.0,
-            unit: 0.0,
+            share: 0.0,
             halvings: 0,
         }
     }
@@ -218,22 +218,25 @@ impl Rates {
         }
     }
 
-    /// Lets counts stand for `worth` from now on, within a factor of two where it has risen. Returns how
-    /// often all of them were halved for it.
-    pub(crate) fn count_by(&mut self, worth: f64) -> u64 {
-        if self.unit == 0.0 {
-            self.unit = worth;
+    /// Lets counts stand for this share of the time from now on, within a factor of two where it has risen.
+    /// Returns how often all of them were halved for it.
+    pub(crate) fn count_by(&mut self, share: f64) -> u64 {
+        if self.share == 0.0 {
+            self.share = share;
         }
-        let doublings = (worth / self.unit).log2().max(0.0) as u64;
-        (0..doublings).for_each(|_| self.double_unit());
+        if self.share == 0.0 {
+            return 0;
+        }
+        let doublings = (share / self.share).log2().max(0.0) as u64;
+        (0..doublings).for_each(|_| self.double());
         doublings
     }
 
-    /// Lets a count stand for twice as much. Otherwise the time before, in which samples were worth little,
-    /// would weigh more than as much time now: a program's start, which stores and hardly waits, hid what it
-    /// read later.
-    fn double_unit(&mut self) {
-        self.unit *= 2.0;
+    /// Lets a count stand for twice as much. Otherwise the time before, in which samples were worth little or
+    /// stood for few accesses, would weigh more than as much time now: a program's start, which stores and
+    /// hardly waits, hid what it read later.
+    fn double(&mut self) {
+        self.share *= 2.0;
         self.seen /= 2.0;
         for memory in 0..2 {
             self.halve_counts(memory);
@@ -288,11 +291,8 @@ impl Rates {
         for (sum, squares) in &mut self.weights {
             (*sum, *squares) = (*sum * KEPT, *squares * KEPT);
         }
-        // Bursts make the short memory the better one at telling regions. Which of its pages are hot decides,
-        // if it tells anything.
-        let lead = if self.within.abs() > TELLS { self.within } else { self.lead };
-        self.leader = usize::from(lead <= 0.0);
-        let pages = self.pages().max(1) as f64;
+        self.choose_leader();
+        let (lead, pages) = (self.told(), self.pages().max(1) as f64);
         if lead > TELLS {
             self.half_life = (self.half_life / 2f64.sqrt()).max(pages / 16.0);
         } else if lead < -TELLS {
@@ -300,6 +300,17 @@ impl Rates {
             let most = (self.seen / RATIO).max(pages / 2.0);
             self.half_life = (self.half_life * 2f64.sqrt()).min(most);
         }
+    }
+
+    /// Returns how much better the short memory has predicted samples. Bursts make it the better one at
+    /// telling regions. Which of its pages are hot decides, if it tells anything.
+    fn told(&self) -> f64 {
+        if self.within.abs() > TELLS { self.within } else { self.lead }
+    }
+
+    /// Chooses the memory that leads.
+    pub(crate) fn choose_leader(&mut self) {
+        self.leader = usize::from(self.told() <= 0.0);
     }
 
     /// Returns the block that begins at a page, by the memory that leads.

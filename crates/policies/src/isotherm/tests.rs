@@ -38,17 +38,28 @@ fn batch(view: &TestView, round: u64, pages: &[u32]) -> SampleBatch {
     }
 }
 
-/// Runs rounds of 300 samples, the n-th of page `page(n)`; returns the policy, the machine and all moves.
-fn run(rounds: u64, page: impl Fn(u32) -> u32) -> (Isotherm, TestView, Vec<Plan>) {
+/// Lets the counters tell the accesses that the samples stand for, beside those `before`.
+fn count(before: &mut [u64], batch: &mut SampleBatch) {
+    batch.samples.iter().for_each(|sample| before[sample.tier.index()] += u64::from(sample.weight));
+    for (tier, misses) in batch.counters.tiers.iter_mut().zip(before) {
+        (tier.load_misses, tier.stall) = (*misses, Nanos(*misses * 60));
+    }
+}
+
+/// Runs rounds of 300 samples, the n-th of page `page(n)`; returns the policy, the machine, all moves and the
+/// misses of each tier.
+fn run(rounds: u64, page: impl Fn(u32) -> u32) -> (Isotherm, TestView, Vec<Plan>, [u64; 2]) {
     let mut view = TestView::new(&[Pages(FAST), Pages(u64::from(PAGES))], PAGES as usize);
     let mut policy = Isotherm::new(&parameters(&[], &[]), &setup(PAGES as usize, FAST));
+    let mut misses = [0; 2];
     let plan = |round: u64| {
         let pages: Vec<u32> = (0..300).map(|index| page(round as u32 * 300 + index)).collect();
-        let batch = batch(&view, round, &pages);
+        let mut batch = batch(&view, round, &pages);
+        count(&mut misses, &mut batch);
         turn(&mut policy, &mut view, &batch, Nanos(10_000_000 * (round + 1))).0
     };
     let plans = (0..rounds).map(plan).collect();
-    (policy, view, plans)
+    (policy, view, plans, misses)
 }
 
 /// Returns the page of a sample: nine of ten go to the last 50 pages.
@@ -61,7 +72,7 @@ fn mostly_the_last(index: u32) -> u32 {
 
 #[test]
 fn hot_slow_pages_are_exchanged_for_cold_fast_ones_and_then_hardly_anything_moves() {
-    let (policy, view, plans) = run(60, mostly_the_last);
+    let (policy, view, plans, _) = run(60, mostly_the_last);
     let hot = (PAGES - 50..PAGES).filter(|&page| view.tier_of(PageId(page)) == Some(TierId::FAST));
     assert!(hot.count() >= 45);
     let moves = |plans: &[Plan]| plans.iter().map(|plan| plan.moves.len()).sum::<usize>();
@@ -148,7 +159,7 @@ fn regression_swaps_that_wait_for_money_stop_samples_and_move_without_new_ones()
 
 #[test]
 fn where_nothing_can_be_paid_for_displaced_pages_go_back() {
-    let (mut policy, mut view, _) = run(60, mostly_the_last);
+    let (mut policy, mut view, _, mut misses) = run(60, mostly_the_last);
     let before = policy.displaced;
     // The pages that left the fast tier are hot again, and all that was saved is lost.
     policy.books.spend(1e12);
@@ -156,7 +167,8 @@ fn where_nothing_can_be_paid_for_displaced_pages_go_back() {
     let mut plans = Vec::new();
     for round in 60..120 {
         let pages: Vec<u32> = (0..300).map(|index| down[index % down.len()]).collect();
-        let batch = batch(&view, round, &pages);
+        let mut batch = batch(&view, round, &pages);
+        count(&mut misses, &mut batch);
         plans.push(turn(&mut policy, &mut view, &batch, Nanos(10_000_000 * (round + 1))).0);
     }
     let moved: Vec<PageId> = plans.iter().flat_map(|plan| &plan.moves).map(|step| step.page).collect();
@@ -270,7 +282,7 @@ fn a_program_that_grows_slowly_is_not_left_waiting() {
 
 #[test]
 fn where_all_pages_are_alike_nothing_moves_and_sampling_dies_down() {
-    let (policy, _, plans) = run(100, |index| index.wrapping_mul(2_654_435_761) % PAGES);
+    let (policy, _, plans, _) = run(100, |index| index.wrapping_mul(2_654_435_761) % PAGES);
     assert!(plans.iter().map(|plan| plan.moves.len()).sum::<usize>() <= 4 * TRIAL as usize);
     assert!(policy.overhead < FIRST / 4.0, "{}", policy.overhead);
 }
@@ -279,13 +291,12 @@ fn where_all_pages_are_alike_nothing_moves_and_sampling_dies_down() {
 /// gained.
 #[test]
 fn regression_what_was_seen_before_a_change_does_not_thin_out_sampling_after_it() {
-    let (mut policy, mut view, _) = run(100, mostly_the_last);
+    let (mut policy, mut view, _, mut misses) = run(100, mostly_the_last);
     let seen = policy.evidence;
     policy.overhead = 2.0 * FIRST;
-    let mut batch = batch(&view, 100, &[1; 300]);
-    // All that was fast is slow.
-    batch.counters.tiers[0].load_misses -= 20_000;
-    batch.counters.tiers[1].load_misses += 20_000;
+    let slow = (0..PAGES).find(|&page| view.tier_of(PageId(page)) == Some(TierId(1))).expect("one");
+    let mut batch = batch(&view, 100, &[slow; 300]);
+    count(&mut misses, &mut batch);
     turn(&mut policy, &mut view, &batch, Nanos(1_010_000_000));
     assert!(seen > 2 * PAGES as usize && policy.evidence == 0, "{seen}, {}", policy.evidence);
 }

@@ -275,3 +275,58 @@ fn a_change_of_the_slow_share_is_noticed_once_it_is_unusual() {
     books.watch(1.0);
     assert!(!books.changed(), "where it always swings, a swing is no news");
 }
+
+/// `flexkvs`: one thread waits for each of few accesses to fast pages, then sixteen read. Of the fast pages'
+/// stall samples showed a quarter, of the slow ones' stall, by stores that wait for nothing, three times what
+/// there was. The pages that the one waits for went down, and the program was 15 % slower.
+#[test]
+fn regression_samples_of_a_tier_come_to_what_its_counters_tell() {
+    let mut books = Books::default();
+    // An entry has 40 fast samples for 1,000 accesses of 90 ns, and 120 slow ones for 6,000 of 10.
+    let samples: Vec<Sample> = [sample(0); 40].into_iter().chain([sample(1); 120]).collect();
+    let told = |misses: u64, stall: u64| TierCounters {
+        load_misses: misses,
+        stall: Nanos(misses * stall),
+        ..TierCounters::default()
+    };
+    let mut worth = [0.0; 2];
+    for entry in 1..=40 {
+        // Fast ones come in every fourth entry alone.
+        let samples = if entry % 4 == 0 { &samples[..] } else { &samples[40..] };
+        let mut batch = batch(entry, samples);
+        batch.counters.tiers = vec![told(1000 * entry, 90), told(6000 * entry, 10)];
+        books.begin(&batch, [Nanos(100), Nanos(250)].into_iter());
+        for (sample, part) in samples.iter().zip(books.parts(samples)) {
+            worth[sample.tier.index()] += books.worth(sample.tier) * part * f64::from(sample.weight);
+            books.note(sample, None, part);
+        }
+        books.end();
+    }
+    // Of two threads each loses half.
+    let [fast, slow] = [40.0 * 1000.0 * 90.0 * 2.5 / 2.0, 40.0 * 6000.0 * 10.0 / 2.0];
+    assert!((worth[0] / fast - 1.0).abs() < 0.15, "{worth:?} for {fast}");
+    assert!((worth[1] / slow - 1.0).abs() < 0.1, "{worth:?} for {slow}");
+}
+
+/// BFS in the lab: while it filled its memory few accesses missed, so samples were dense. That time weighed
+/// ten times as much as that of its search, and its hot pages' rates were a tenth of the truth.
+#[test]
+fn regression_counts_stand_for_more_time_where_more_is_missed() {
+    let share = |misses: u64| {
+        let mut books = Books::default();
+        let samples = [Sample { weight: misses as u32 / 4, ..sample(1) }; 4];
+        for entry in 1..=8 {
+            let mut batch = batch(entry, &samples);
+            let slow = &mut batch.counters.tiers[1];
+            (slow.load_misses, slow.stall) = (misses * entry, Nanos(50 * misses * entry));
+            books.begin(&batch, [Nanos(100), Nanos(250)].into_iter());
+            for (sample, part) in samples.iter().zip(books.parts(&samples)) {
+                books.note(sample, None, part);
+            }
+            books.end();
+        }
+        books.share()
+    };
+    let ratio = share(10_000) / share(1000);
+    assert!((9.0..11.0).contains(&ratio), "{ratio}");
+}
