@@ -255,28 +255,29 @@ impl Books {
         if !self.tell_stalls() {
             return parts;
         }
-        let mut counted = vec![0.0; self.stalled.len()];
+        self.owed.resize(self.stalled.len(), 0.0);
+        let mut sampled = vec![0.0; self.stalled.len()];
         for (sample, part) in samples.iter().zip(&parts) {
-            if let Some(counted) = counted.get_mut(sample.tier.index()) {
-                *counted += f64::from(sample.weight) * part * self.worth(sample.tier);
+            if let Some(sum) = sampled.get_mut(sample.tier.index()) {
+                *sum += f64::from(sample.weight) * part;
             }
         }
-        self.owed.resize(self.stalled.len(), 0.0);
         let factors: Vec<f64> =
-            counted.iter().enumerate().map(|(tier, &counted)| self.even(tier, counted)).collect();
+            (0..).map(TierId).zip(sampled).map(|(tier, sampled)| self.even(tier, sampled)).collect();
         for (part, sample) in parts.iter_mut().zip(samples) {
             *part *= factors.get(sample.tier.index()).unwrap_or(&1.0);
         }
         parts
     }
 
-    /// Returns by how much more the samples of a tier must count than what they are worth together, so that
-    /// what is owed is paid.
-    fn even(&mut self, tier: usize, worth: f64) -> f64 {
-        let told = self.stalled[tier] * self.part * self.slowed(TierId(tier as u8));
-        let owed = self.owed[tier] * self.kept() + told;
+    /// Returns by how much more the samples of a tier must count than by themselves, so that what is owed is
+    /// paid. `sampled`: the accesses that they stand for, each over the threads around it.
+    fn even(&mut self, tier: TierId, sampled: f64) -> f64 {
+        let worth = sampled * self.worth(tier);
+        let told = self.stalled[tier.index()] * self.part * self.slowed(tier);
+        let owed = self.owed[tier.index()] * self.kept() + told;
         let factor = if worth > 0.0 { (owed / worth).clamp(1.0 / EVENED, EVENED) } else { 1.0 };
-        self.owed[tier] = owed - factor * worth;
+        self.owed[tier.index()] = owed - factor * worth;
         factor
     }
 

@@ -7,11 +7,13 @@
 //! ```text
 //! each batch:  books: costs, prices of a sample and a move, gain of a fast access, savings by samples of
 //!              displaced pages
-//!              each sample: worth the stall of a slow access, over the threads that ran around it;
+//!              each sample: worth the stall of a slow access, over the threads that ran around it,
+//!              and so much more or less that those of a tier come to what its counters tell;
 //!              both memories predict it, then count it; so each page that a unit tells of the tier
 //!              behind it, in place of that tier's samples
 //! each epoch:  (it waits while new pages would take the room that is made for others)
-//!              counts age; the memory that predicted better leads; variance is analysed by region
+//!              counts age; variance is analysed by region
+//! each plan:   the memory that predicted better leads
 //!              of each pair of tiers, the pair that differs most in latency first:
 //!              swap slow and fast pages, most different first, while
 //!                  (rate up - rate down - error) x gain x stay > price of a swap and its way back
@@ -485,8 +487,9 @@ impl Policy for Isotherm {
             if ends {
                 self.fresh = 0;
                 self.rates.age();
+            } else {
+                self.rates.choose_leader();
             }
-            self.rates.choose_leader();
             self.origins.clear();
             self.decide(view, plan);
         }

@@ -223,8 +223,6 @@ impl Rates {
     pub(crate) fn count_by(&mut self, share: f64) -> u64 {
         if self.share == 0.0 {
             self.share = share;
-        }
-        if self.share == 0.0 {
             return 0;
         }
         let doublings = (share / self.share).log2().max(0.0) as u64;

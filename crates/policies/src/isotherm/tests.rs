@@ -157,6 +157,25 @@ fn regression_swaps_that_wait_for_money_stop_samples_and_move_without_new_ones()
     assert!(plan.moves.len() >= TRIAL as usize, "{}", plan.moves.len());
 }
 
+/// BFS in the lab planned with the memory that had led at the epoch's end, though the other one had long told
+/// better which pages are hot.
+#[test]
+fn regression_a_plan_between_epochs_is_made_by_the_memory_that_predicts_better_now() {
+    let (mut policy, mut view) = informed();
+    policy.books.spend(-1e9);
+    // The short memory forgets, so it has less time behind it than the long one, which leads.
+    for round in 0..16 {
+        (0..400).for_each(|index| policy.rates.count(PageId(mostly_the_last(round * 400 + index)), 1));
+        policy.rates.expose(1e7, 1e4);
+        policy.rates.age();
+    }
+    let long = policy.rates.exposure();
+    (0..400).for_each(|_| policy.rates.count(PageId(PAGES - 100), 1));
+    (policy.due, policy.fresh) = (Some(0.0), 0);
+    policy.step(Nanos(50_000_000), &mut view, &mut Plan::default());
+    assert!(policy.rates.exposure() < long / 2.0, "{} of {long}", policy.rates.exposure());
+}
+
 #[test]
 fn where_nothing_can_be_paid_for_displaced_pages_go_back() {
     let (mut policy, mut view, _, mut misses) = run(60, mostly_the_last);
