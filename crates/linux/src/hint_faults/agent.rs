@@ -240,12 +240,13 @@ impl<'a> Agent<'a> {
         }
         let window = self.link.window();
         let mechanism = &self.mechanism;
-        let cpu = clock::thread_cpu().0;
         if gate::slots_in_use() >= self.next_forgetting {
             let program = self.program;
             let kept = gate::forget_ended(|thread| sys::thread_exists(program, thread));
             self.next_forgetting = (2 * kept).max(64);
         }
+        // Without the forgetting: it costs each thread once, and the agent's account pays for it.
+        let cpu = clock::thread_cpu().0;
         let (maps, presence) = (&mechanism.maps, &mechanism.presence);
         let own = |range| mechanism.is_own(range);
         settled.begin(self.link.shared());

@@ -265,8 +265,9 @@ pub(crate) fn short_threads(area: &mut Area) -> Result {
             }
         });
     }
-    // What is armed is touched, so that it can be armed again.
-    for _ in 0..500 {
+    // What is armed is touched, so that it can be armed again. The agent's next pass may come a second later:
+    // thousands of stacks make a pass dear, and it may use one part in 200 of a processor.
+    for _ in 0..2000 {
         area.check()?;
         std::thread::sleep(std::time::Duration::from_millis(2));
     }
