@@ -25,7 +25,7 @@
 use crate::limits::{MAX_REGISTERS, MAX_TIERS, WINDOW};
 use crate::lookup::Translation;
 use crate::profile::Profile;
-use crate::registers::Registers;
+use crate::registers::{AmpleRegisters, Registers};
 use crate::streamer::Triggers;
 use crate::walkers::Walkers;
 
@@ -120,7 +120,7 @@ pub struct ThreadModel {
     stores: [u64; WINDOW],
     registers: Registers,
     /// Registers of the second-level cache, shared by misses and prefetches; unused without a prefetcher.
-    l2_registers: Registers,
+    l2_registers: AmpleRegisters,
     /// Those beyond the miss registers: a miss goes before a line that may not be requested.
     spare_registers: Registers,
     walkers: Walkers,
@@ -141,7 +141,7 @@ impl ThreadModel {
             misses: [Miss::default(); WINDOW],
             stores: [0; WINDOW],
             registers: Registers::new(timing.miss_registers),
-            l2_registers: Registers::new(timing.l2_registers),
+            l2_registers: AmpleRegisters::new(timing.l2_registers),
             spare_registers: Registers::new(timing.spare_registers),
             walkers: Walkers::new(timing.walkers),
             busy_until: [0; MAX_TIERS],
