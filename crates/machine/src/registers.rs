@@ -138,6 +138,9 @@ mod tests {
                 registers.take(*first);
                 ample.take(*first);
             }
+            if scale == 1 {
+                prop_assert_eq!(Some(ample.earliest()), naive.into_iter().min());
+            }
         }
     }
 }

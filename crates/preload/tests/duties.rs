@@ -157,7 +157,8 @@ fn expect_ok_while_sampled(name: &str) {
     assert!(ended.status.success() && ended.output == "ok\n", "{name}: {} '{}'", ended.status, ended.output);
 }
 
-/// More than 4,096 threads on different stacks: the agent forgets those that ended, and samples still.
+/// More than 16,384 threads on different stacks, as many as the gate excludes at a time: the agent forgets
+/// those that ended, and samples still.
 #[test]
 fn short_threads_do_not_end_sampling() {
     let Some(mut run) = sampled("short-threads") else { return };

@@ -257,7 +257,7 @@ pub(crate) fn vfork_exits(area: &mut Area) -> Result {
 /// More threads, each on a larger stack than the one before, than the agent has places for.
 pub(crate) fn short_threads(area: &mut Area) -> Result {
     let area: &Area = area;
-    for round in 0..700 {
+    for round in 0..2100 {
         std::thread::scope(|scope| {
             for thread in 0..8 {
                 let builder = std::thread::Builder::new().stack_size((64 + 8 * round + thread) * PAGE);
