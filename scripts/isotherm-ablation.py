@@ -55,8 +55,6 @@ MECHANISMS = {
     "denser": [("mod.rs", "self.overhead *= 2.0;", "")],
     "waking": [("mod.rs", "if self.books.changed() {", "if self.books.changed() && false {")],
     "waiting": [("mod.rs", "self.due = (waiting > TRIAL).then", "self.due = (waiting > f64::MAX).then")],
-    "going-back": [("mod.rs", "displaced.cut(0, margin / 2.0, self.displaced as u32)", "displaced.cut(0, margin / 2.0, 0)")],
-    "growth": [("mod.rs", "!self.has_grown(now, view) && (ends", "(ends")],
     "spread": [("swaps.rs", "self.due += self.taken;\n        let taken = self.due >= self.of;\n"
                 "        self.due -= if taken { self.of } else { 0 };\n        taken",
                 "let taken = self.taken > 0;\n        self.taken -= u32::from(taken);\n        taken")],

@@ -519,11 +519,6 @@ impl Books {
         LOST * self.price_of_move()
     }
 
-    /// Returns how long a move takes.
-    pub(crate) fn time_of_move(&self) -> f64 {
-        self.price_of_move() / self.part
-    }
-
     /// Returns what may be spent now.
     pub(crate) fn allowance(&self) -> f64 {
         let kept = if self.saved > 0.0 { REINVESTED } else { 1.0 };

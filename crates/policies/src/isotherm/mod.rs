@@ -11,14 +11,12 @@
 //!              and so much more or less that those of a tier come to what its counters tell;
 //!              both memories predict it, then count it; so each page that a unit tells of the tier
 //!              behind it, in place of that tier's samples
-//! each epoch:  (it waits while new pages would take the room that is made for others)
-//!              counts age; variance is analysed by region
+//! each epoch:  counts age; variance is analysed by region
 //! each plan:   the memory that predicted better leads
 //!              of each pair of tiers, the pair that differs most in latency first:
 //!              swap slow and fast pages, most different first, while
 //!                  (rate up - rate down - error) x gain x stay > price of a swap and its way back
 //!              as long as the allowance, less the way back of all displaced pages, pays for it
-//!              if it pays for none: swap displaced pages back, for their way back is set aside
 //!              of an overloaded tier: spread pages over the slower one in the ratio of the bandwidths
 //!              sampling: denser if it paid, rarer if it did not
 //! between:     it plans again when a quarter of the swaps that waited for money can be paid for
@@ -58,8 +56,6 @@ const MOVES_OF_SWAP: f64 = 4.0;
 /// Times between two looks: a share of the time so far, at least and at most. Looks must tell phases apart: a
 /// program's threads may wait for one that loads what they will read, with stalls of its own.
 const LOOK: (u64, Nanos, Nanos) = (32, Nanos(100_000), Nanos(4_000_000));
-/// Share of promotions that may find their room taken by a new page.
-const LOST: f64 = 1.0 / 16.0;
 /// 2^32 over the golden section.
 const GOLDEN: u32 = 0x9e37_79b9;
 /// Pages moved up after as many were moved down.
@@ -70,14 +66,6 @@ const CHUNK: usize = 512;
 struct Pair {
     upper: TierId,
     lower: TierId,
-}
-
-/// The pages that may be swapped.
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum Which {
-    All,
-    /// Those that are not where they were first. With two tiers they go back there.
-    Displaced,
 }
 
 /// Hotness monitoring units, if the host has any: they count accesses to slower tiers in place of samples.
@@ -126,8 +114,6 @@ pub(crate) struct Isotherm {
     displaced: usize,
     /// While swaps wait for money: how many must be paid for before it plans again.
     due: Option<f64>,
-    /// Pages that were mapped at the last look, and when it was.
-    mapped: (u64, Nanos),
     /// The cost of looking then, what had been saved, and when.
     before: (f64, f64, f64),
     /// Savings as a share of the program's time, recently.
@@ -148,7 +134,6 @@ impl Isotherm {
             evidence: 0,
             displaced: 0,
             due: None,
-            mapped: (0, Nanos(0)),
             before: (0.0, 0.0, 0.0),
             saving: 0.0,
             work: Work::default(),
@@ -189,28 +174,16 @@ impl Isotherm {
                 let filled = &mut filled[pair.upper.index()];
                 let kept = spare(view, pair.upper) + *filled;
                 let free = view.free(pair.upper).0.saturating_sub(kept);
-                let (mut all, mut displaced) = (Swaps::new(), Swaps::new());
-                self.each_page(view, pair, &planned, Which::All, |page, bin, fast| {
-                    all.add(bin, fast);
-                    if self.rates.displaced(page) {
-                        displaced.add(bin, fast);
-                    }
-                });
-                let paying = all.cut(free as u32, margin, u32::MAX).promoted;
-                let (which, cut) = if afforded >= 1.0 {
-                    (Which::All, all.cut(free as u32, margin, afforded as u32))
-                } else {
-                    (Which::Displaced, displaced.cut(0, margin / 2.0, self.displaced as u32))
-                };
+                let mut swaps = Swaps::new();
+                self.each_page(view, pair, &planned, |_, bin, fast| swaps.add(bin, fast));
+                let paying = swaps.cut(free as u32, margin, u32::MAX).promoted;
+                let cut = swaps.cut(free as u32, margin, afforded as u32);
                 earned += cut.gain * value - cut.swaps * swap;
-                waiting += f64::from(paying);
+                waiting += f64::from(paying - cut.promoted);
+                afforded -= f64::from(cut.promoted);
                 if cut.promoted > 0 {
                     self.make_room(view, pair.lower, plan);
-                    *filled += self.swap(cut, view, pair, &sorted(plan), which, plan);
-                }
-                if which == Which::All {
-                    afforded -= f64::from(cut.promoted);
-                    waiting -= f64::from(cut.promoted);
+                    *filled += self.swap(cut, view, pair, &sorted(plan), plan);
                 }
             } else if self.books.overload(pair.upper, pair.lower) * stay > swap / 2.0 * pages as f64 {
                 afforded -= self.relieve(view, pair, afforded, plan) / MOVES_OF_SWAP;
@@ -246,7 +219,7 @@ impl Isotherm {
         let most = room.min((afforded * MOVES_OF_SWAP / 2.0) as u64) as usize;
         let share = (served + best) / 2.0;
         let mut pages = Vec::new();
-        self.each_page(view, pair, &sorted(plan), Which::All, |page, _, upper| {
+        self.each_page(view, pair, &sorted(plan), |page, _, upper| {
             let place = page.0.wrapping_mul(GOLDEN);
             if upper && f64::from(place) < share * f64::from(u32::MAX) {
                 pages.push((place, page));
@@ -274,17 +247,6 @@ impl Isotherm {
         pairs
     }
 
-    /// Returns whether new pages have come so fast since the last look that they would take the room which is
-    /// made for others.
-    fn has_grown(&mut self, now: Nanos, view: &dyn View) -> bool {
-        let tier = |tier: usize| TierId(tier as u8);
-        let used = |at: usize| view.capacity(tier(at)).0.saturating_sub(view.free(tier(at)).0);
-        let mapped = (0..view.tiers()).map(used).sum();
-        let (before, then) = std::mem::replace(&mut self.mapped, (mapped, now));
-        let (new, passed) = (mapped.saturating_sub(before) as f64, now.0.saturating_sub(then.0) as f64);
-        new * self.books.time_of_move() > LOST * passed
-    }
-
     /// Calls `each` with every such page of a pair of tiers that is not `planned`: its bin, and whether it is
     /// in the upper one.
     fn each_page(
@@ -292,7 +254,6 @@ impl Isotherm {
         view: &dyn View,
         pair: Pair,
         planned: &[PageId],
-        which: Which,
         mut each: impl FnMut(PageId, usize, bool),
     ) {
         let of_pair = |tier: &TierId| *tier == pair.upper || *tier == pair.lower;
@@ -307,9 +268,6 @@ impl Isotherm {
             let mut known = [None; 2];
             for (&page, tier) in pages[..count].iter().zip(tiers) {
                 if let Some(tier) = tier.filter(of_pair) {
-                    if which == Which::Displaced && !self.rates.displaced(page) {
-                        continue;
-                    }
                     if !planned.is_empty() && planned.binary_search(&page).is_ok() {
                         continue;
                     }
@@ -335,7 +293,7 @@ impl Isotherm {
         }
         let mut pages = Vec::new();
         let pair = Pair { upper: tier, lower: last };
-        self.each_page(view, pair, &sorted(plan), Which::All, |page, bin, upper| {
+        self.each_page(view, pair, &sorted(plan), |page, bin, upper| {
             if upper {
                 pages.push((bin, page));
             }
@@ -355,11 +313,10 @@ impl Isotherm {
         view: &dyn View,
         pair: Pair,
         planned: &[PageId],
-        which: Which,
         plan: &mut Plan,
     ) -> u64 {
         let (mut up, mut down) = (Vec::new(), Vec::new());
-        self.each_page(view, pair, planned, which, |page, bin, fast| {
+        self.each_page(view, pair, planned, |page, bin, fast| {
             if cut.takes(bin, fast) {
                 if fast { down.push(page) } else { up.push(page) }
             }
@@ -483,7 +440,7 @@ impl Policy for Isotherm {
     fn step(&mut self, now: Nanos, view: &mut dyn View, plan: &mut Plan) {
         let ends = self.fresh >= self.batch();
         let paid = self.due.is_some_and(|due| self.afforded() >= due);
-        if !self.has_grown(now, view) && (ends || paid) && view.tiers() > 1 {
+        if (ends || paid) && view.tiers() > 1 {
             if ends {
                 self.fresh = 0;
                 self.rates.age();

@@ -177,26 +177,6 @@ fn regression_a_plan_between_epochs_is_made_by_the_memory_that_predicts_better_n
 }
 
 #[test]
-fn where_nothing_can_be_paid_for_displaced_pages_go_back() {
-    let (mut policy, mut view, _, mut misses) = run(60, mostly_the_last);
-    let before = policy.displaced;
-    // The pages that left the fast tier are hot again, and all that was saved is lost.
-    policy.books.spend(1e12);
-    let down: Vec<u32> = (0..FAST as u32).filter(|&page| policy.rates.displaced(PageId(page))).collect();
-    let mut plans = Vec::new();
-    for round in 60..120 {
-        let pages: Vec<u32> = (0..300).map(|index| down[index % down.len()]).collect();
-        let mut batch = batch(&view, round, &pages);
-        count(&mut misses, &mut batch);
-        plans.push(turn(&mut policy, &mut view, &batch, Nanos(10_000_000 * (round + 1))).0);
-    }
-    let moved: Vec<PageId> = plans.iter().flat_map(|plan| &plan.moves).map(|step| step.page).collect();
-    assert!(moved.len() >= 50, "{} of {before}", moved.len());
-    assert!(moved.iter().all(|&page| !policy.rates.displaced(page)), "none leaves its place");
-    assert_eq!(policy.displaced, before - moved.len());
-}
-
-#[test]
 fn of_three_tiers_the_hottest_pages_come_to_the_fastest_and_the_next_to_the_middle_one() {
     let mut view = TestView::new(&[Pages(50), Pages(200), Pages(u64::from(PAGES))], PAGES as usize);
     let mut policy = Isotherm::new(&parameters(&[], &[]), &Setup { tiers: 3, ..setup(PAGES as usize, 50) });
@@ -219,22 +199,6 @@ fn of_three_tiers_the_hottest_pages_come_to_the_fastest_and_the_next_to_the_midd
     assert!(placed(PAGES - 200..PAGES - 40, 1) >= 140, "{}", placed(PAGES - 200..PAGES - 40, 1));
     assert!(moves < 1200, "each in a move or two, and as many the other way: {moves}");
     assert!(policy.books.saved > 0.0);
-}
-
-/// Moves while 20 pages come with each look, one look each `step` nanoseconds, and after that.
-fn growing(step: u64) -> [usize; 2] {
-    let mut view = TestView::new(&[Pages(FAST), Pages(2 * u64::from(PAGES))], PAGES as usize);
-    let mut policy = Isotherm::new(&parameters(&[], &[]), &setup(PAGES as usize, FAST));
-    let mut moves = [0; 2];
-    for round in 0..60 {
-        let grows = round < 30;
-        (0..if grows { 20 } else { 0 }).for_each(|_| view.allocate());
-        let pages: Vec<u32> = (0..300).map(|index| mostly_the_last(round as u32 * 300 + index)).collect();
-        let batch = batch(&view, round, &pages);
-        let plan = turn(&mut policy, &mut view, &batch, Nanos(step * (round + 1))).0;
-        moves[usize::from(!grows)] += plan.moves.len();
-    }
-    moves
 }
 
 #[test]
@@ -285,18 +249,6 @@ fn a_unit_counts_slow_accesses_in_place_of_samples() {
 fn a_device_that_tells_a_page_once_does_not_count_it() {
     let (promoted, requests) = told(false);
     assert!(promoted < 25 && requests.is_empty(), "{promoted} {requests:?}");
-}
-
-#[test]
-fn moves_wait_while_new_pages_would_take_the_room_that_they_make() {
-    let [growing, grown] = growing(10_000);
-    assert!(growing == 0 && grown > 50, "{growing} {grown}");
-}
-
-#[test]
-fn a_program_that_grows_slowly_is_not_left_waiting() {
-    let [growing, _] = growing(10_000_000);
-    assert!(growing > 50, "{growing}");
 }
 
 #[test]
