@@ -252,6 +252,21 @@ fn a_device_that_tells_a_page_once_does_not_count_it() {
 }
 
 #[test]
+fn regression_a_program_that_grows_fast_is_not_left_waiting() {
+    let mut view = TestView::new(&[Pages(FAST), Pages(2 * u64::from(PAGES))], PAGES as usize);
+    let mut policy = Isotherm::new(&parameters(&[], &[]), &setup(PAGES as usize, FAST));
+    let mut moves = 0;
+    for round in 0..30 {
+        // More pages than could be moved in the 10 us between two looks.
+        (0..20).for_each(|_| view.allocate());
+        let pages: Vec<u32> = (0..300).map(|index| mostly_the_last(round as u32 * 300 + index)).collect();
+        let batch = batch(&view, round, &pages);
+        moves += turn(&mut policy, &mut view, &batch, Nanos(10_000 * (round + 1))).0.moves.len();
+    }
+    assert!(moves > 50, "{moves}");
+}
+
+#[test]
 fn where_all_pages_are_alike_nothing_moves_and_sampling_dies_down() {
     let (policy, _, plans, _) = run(100, |index| index.wrapping_mul(2_654_435_761) % PAGES);
     assert!(plans.iter().map(|plan| plan.moves.len()).sum::<usize>() <= 4 * TRIAL as usize);
