@@ -20,6 +20,8 @@ const CALL: f64 = 16.0;
 const MEMORY: f64 = 0.75;
 /// Accesses from which on their slow share counts.
 const LEAST_ACCESSES: f64 = 1000.0;
+/// Misses of an entry from which on their own stall counts.
+const LEAST_MISSES: f64 = 100.0;
 /// Standard errors by which samples must tell of more events than there were misses.
 const CERTAIN: f64 = 2.0;
 /// Bound on how much more or less the samples of a tier count in an entry than they would by themselves.
@@ -87,6 +89,8 @@ pub(crate) struct Books {
     together: (f64, f64),
     /// Share of all accesses that each tier serves.
     served: Vec<Mean>,
+    /// Stall of an access to each tier in this entry alone.
+    now: Vec<f64>,
     /// Latencies of the tiers that samples have shown.
     latency: Vec<Mean>,
     /// The same of all but the fast tier together.
@@ -130,6 +134,7 @@ impl Default for Books {
             owed: Vec::new(),
             together: (0.0, 0.0),
             served: Vec::new(),
+            now: Vec::new(),
             latency: Vec::new(),
             slow_latency: Mean::default(),
             idle: Vec::new(),
@@ -171,18 +176,20 @@ impl Books {
         }
         self.counters.resize(counters.tiers.len(), (0, 0));
         self.stalls.resize(counters.tiers.len(), Mean::default());
+        self.now.resize(counters.tiers.len(), 0.0);
         self.served.resize(counters.tiers.len(), Mean::default());
         self.stalled.resize(counters.tiers.len(), 0.0);
         let missed = |tier: &TierCounters| tier.load_misses + tier.store_misses;
         let since = |(tier, before): (&TierCounters, &(u64, u64))| (missed(tier) - before.0) as f64;
         let mut all: f64 = counters.tiers.iter().zip(&self.counters).map(since).sum();
         let (mut stall, mut slow) = (0.0, 0.0);
-        let known = self.counters.iter_mut().zip(&mut self.stalls).zip(&mut self.served);
-        for (index, (tier, ((before, mean), served))) in counters.tiers.iter().zip(known).enumerate() {
+        let known = self.counters.iter_mut().zip(&mut self.stalls).zip(&mut self.now).zip(&mut self.served);
+        for (index, (tier, (((before, mean), now), served))) in counters.tiers.iter().zip(known).enumerate() {
             let misses = since((tier, before));
             let stalled = (tier.stall.0 - before.1) as f64;
             self.stalled[index] = stalled;
             mean.add(stalled, misses);
+            *now = if misses >= LEAST_MISSES { stalled / misses } else { mean.get().unwrap_or(0.0) };
             served.add(misses, all);
             if index > 0 {
                 stall += stalled;
@@ -356,18 +363,13 @@ impl Books {
     }
 
     /// Returns how long an access that `tier` served would stall if the page were slow: as long as the tier's
-    /// do, in the proportion of the latencies. Stores to one may not stall at all while loads from the other
-    /// wait for each other, and pages of the fast tier may be those that are waited for.
+    /// do in this entry, in the proportion of the latencies. Stores of a phase may not stall at all while
+    /// its loads wait for each other, and pages of the fast tier may be those that are waited for.
     fn worth(&self, tier: TierId) -> f64 {
-        match self.stalled_by(tier) {
+        match self.now.get(tier.index()) {
             Some(stall) if self.tell_stalls() => stall * self.slowed(tier),
             _ => self.stall(),
         }
-    }
-
-    /// Returns the stall of an access to a tier; `None` before the first.
-    fn stalled_by(&self, tier: TierId) -> Option<f64> {
-        self.stalls.get(tier.index())?.get()
     }
 
     /// Returns the stall of a slow access: the counters' mean, or else its latency, of which the program
@@ -408,7 +410,7 @@ impl Books {
     /// Returns the share of the program's time that it would save if all pages of `upper`, which is
     /// overloaded, were in `lower` and the latencies stayed; 0 where it is not.
     pub(crate) fn overload(&self, upper: TierId, lower: TierId) -> f64 {
-        let known = (self.latency(upper), self.idle.get(lower.index()), self.stalled_by(upper));
+        let known = (self.latency(upper), self.idle.get(lower.index()), self.now.get(upper.index()));
         let (Some(here), Some(&idle), Some(stall)) = known else { return 0.0 };
         let (Some(served), Some(access)) = (self.served(upper), self.access.get()) else { return 0.0 };
         let there = self.latency(lower).unwrap_or(idle);
@@ -433,7 +435,7 @@ impl Books {
         let (stall, slow) = self.together;
         let together = if stall > 0.0 { stall / slow } else { f64::INFINITY };
         let by_slow = self.stall().min(together) * self.saving(tier, home);
-        match (self.latency(tier), self.latency(home), self.stalled_by(tier)) {
+        match (self.latency(tier), self.latency(home), self.stalls.get(tier.index()).and_then(Mean::get)) {
             (Some(here), Some(there), Some(stall)) if here > 0.0 => by_slow.max(stall * (there / here - 1.0)),
             _ => by_slow,
         }

@@ -20,7 +20,6 @@
 //!              of an overloaded tier: spread pages over the slower one in the ratio of the bandwidths
 //!              sampling: denser if it paid, rarer if it did not
 //! between:     it plans again when a quarter of the swaps that waited for money can be paid for
-//!              all displaced pages go back when they have lost what may be lost
 //!              the counters wake it when the share of slow accesses changes
 //! ```
 
@@ -113,8 +112,6 @@ pub(crate) struct Isotherm {
     evidence: usize,
     /// Pages that are not where they were first.
     displaced: usize,
-    /// Those of them that found no room when all went back; `None` while they are on their way.
-    stranded: Option<usize>,
     /// While swaps wait for money: how many must be paid for before it plans again.
     due: Option<f64>,
     /// The cost of looking then, what had been saved, and when.
@@ -136,7 +133,6 @@ impl Isotherm {
             fresh: 0,
             evidence: 0,
             displaced: 0,
-            stranded: Some(0),
             due: None,
             before: (0.0, 0.0, 0.0),
             saving: 0.0,
@@ -238,43 +234,6 @@ impl Isotherm {
         self.origins.resize(plan.moves.len(), pair.upper);
         self.work.operations += 4 * self.rates.pages() as u64;
         pages.len() as f64
-    }
-
-    /// Returns whether displaced pages have lost, by more than a standard error, all that may be lost, and
-    /// more than their way back costs.
-    fn loses(&self) -> bool {
-        let way_back = self.displaced as f64 * self.books.loss_of_move();
-        self.stranded.is_some_and(|stranded| self.displaced > stranded)
-            && self.books.allowance() < 0.0
-            && self.books.saved + self.books.saved_error() < -way_back
-    }
-
-    /// Plans moves of all displaced pages to where they were first, paid by what is set aside for them.
-    fn go_back(&mut self, view: &dyn View, plan: &mut Plan) {
-        let (mut up, mut down) = (Vec::new(), Vec::new());
-        for page in (0..self.rates.pages() as u32).map(PageId).filter(|&page| self.rates.displaced(page)) {
-            if let Some(from) = view.tier_of(page)
-                && let Some(to) = self.rates.home(page, from)
-            {
-                let pages = if to < from { &mut up } else { &mut down };
-                pages.push((Move { page, to }, from));
-            }
-        }
-        self.origins.clear();
-        let (mut up, mut down) = (up.chunks(CHUNK), down.chunks(CHUNK));
-        loop {
-            let chunks = [down.next(), up.next()];
-            if chunks == [None, None] {
-                break;
-            }
-            for &(step, from) in chunks.into_iter().flatten().flatten() {
-                plan.moves.push(step);
-                self.origins.push(from);
-            }
-        }
-        self.stranded = None;
-        self.work.swept += self.rates.bytes() as u64;
-        self.work.operations += self.rates.pages() as u64;
     }
 
     /// Returns all pairs of tiers, that with the greatest difference in latency first.
@@ -481,9 +440,7 @@ impl Policy for Isotherm {
     fn step(&mut self, now: Nanos, view: &mut dyn View, plan: &mut Plan) {
         let ends = self.fresh >= self.batch();
         let paid = self.due.is_some_and(|due| self.afforded() >= due);
-        if self.loses() {
-            self.go_back(view, plan);
-        } else if (ends || paid) && view.tiers() > 1 {
+        if (ends || paid) && view.tiers() > 1 {
             if ends {
                 self.fresh = 0;
                 self.rates.age();
@@ -517,7 +474,6 @@ impl Policy for Isotherm {
             count += 1;
         }
         self.books.note_moves(count);
-        self.stranded.get_or_insert(self.displaced);
     }
 
     fn metadata(&self) -> Bytes {

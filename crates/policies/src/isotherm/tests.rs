@@ -84,28 +84,6 @@ fn hot_slow_pages_are_exchanged_for_cold_fast_ones_and_then_hardly_anything_move
     assert!(displaced.count() >= 45);
 }
 
-/// GNU sort on `neomem`: by a wrong trial it was 3 % slower for the whole run. The books told so, nothing
-/// more could be paid for, and the pages stayed where they were.
-#[test]
-fn regression_pages_that_have_lost_what_may_be_lost_go_back() {
-    let (mut policy, mut view, _, mut misses) = run(8, mostly_the_last);
-    let displaced = policy.displaced;
-    assert!(displaced >= 40, "{displaced} pages moved");
-    let (may_be_lost, error) = (0.005 * policy.books.elapsed(), policy.books.saved_error());
-    assert!(error > 2.0 * may_be_lost);
-    let mut turn = |saved, round| {
-        policy.books.saved = saved;
-        let mut batch = batch(&view, round, &[]);
-        count(&mut misses, &mut batch);
-        let plan = turn(&mut policy, &mut view, &batch, Nanos(10_000_000 * (round + 1))).0;
-        (plan.moves.len(), policy.displaced)
-    };
-    assert_eq!(turn(-2.0 * may_be_lost, 8), (0, displaced), "it may be by chance");
-    assert_eq!(turn(-2.0 * may_be_lost - error, 9), (displaced, 0));
-    assert_eq!(turn(-2.0 * may_be_lost - error, 10), (0, 0));
-    assert!((0..FAST as u32).all(|page| view.tier_of(PageId(page)) == Some(TierId::FAST)));
-}
-
 /// Runs a program whose fast tier, which has all pages at first, is overloaded: one more access there
 /// makes those behind it wait longer than it would wait in slow memory itself.
 fn overloaded(stall: u64) -> TestView {
