@@ -62,7 +62,10 @@ fn files(job: &Job) -> BTreeSet<PathBuf> {
     let mut files = BTreeSet::new();
     let mut programs = Vec::new();
     match &job.tiering {
-        PolicyRun::Engine { isotherm, .. } => programs.extend(isotherm.first().map(PathBuf::from)),
+        PolicyRun::Engine { isotherm, options, .. } => {
+            programs.extend(isotherm.first().map(PathBuf::from));
+            programs.extend(options.iter().filter_map(|option| library(job, option)));
+        }
         PolicyRun::Inside { library, .. } => programs.push(library.clone()),
         PolicyRun::Kernel(_) => {}
     }
@@ -75,6 +78,13 @@ fn files(job: &Job) -> BTreeSet<PathBuf> {
     }
     programs.iter().for_each(|program| add_program(&mut files, program, DEPTH));
     files
+}
+
+/// Returns the library that an option names: a policy's path, with its name behind a comma if it holds more.
+fn library(job: &Job, option: &OsStr) -> Option<PathBuf> {
+    let name = option.as_bytes().split(|&byte| byte == b',').next()?;
+    let path = job.directory.join(OsStr::from_bytes(name));
+    (path.extension()? == "so" && path.is_file()).then_some(path)
 }
 
 /// Returns the path where a shell would find a program.
@@ -141,6 +151,22 @@ mod tests {
         assert!(found.contains(Path::new("/usr/bin/sort")) && found.contains(&folder.path().join("input")));
         let named = |part: &str| found.iter().any(|path| path.to_string_lossy().contains(part));
         assert!(named("libc.so") && named("ld-linux") && !named("missing"), "{found:?}");
+        Ok(())
+    }
+
+    /// The guest's isotherm found no such file.
+    #[test]
+    fn regression_a_policy_in_a_library_comes_with_what_it_loads() -> Result<(), std::io::Error> {
+        let folder = tempfile::tempdir()?;
+        let policy = folder.path().join("policy.so");
+        std::fs::copy("/usr/bin/sort", &policy)?;
+        for name in ["policy.so", "./policy.so,mine"] {
+            let options = ["--policy", name, "--fast", "16M"].map(Into::into).into();
+            let tiering = PolicyRun::Engine { isotherm: Vec::new(), options, demotion: false };
+            let found = files(&Job { tiering, ..job(&["missing"], folder.path()) });
+            let named = |part: &str| found.iter().any(|path| path.ends_with(part));
+            assert!(named("policy.so") && named("libc.so.6"), "{found:?}");
+        }
         Ok(())
     }
 
