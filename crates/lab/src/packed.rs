@@ -59,12 +59,16 @@ fn add_folder(archive: &mut Archive, known: &mut BTreeSet<PathBuf>, folder: &Pat
 }
 
 fn files(job: &Job) -> BTreeSet<PathBuf> {
+    let its_own = |path: &PathBuf| ITS_OWN.iter().any(|folder| path.starts_with(folder));
+    let named =
+        |word: &OsString| Some(job.directory.join(word)).filter(|path| !its_own(path) && path.is_file());
     let mut files = BTreeSet::new();
     let mut programs = Vec::new();
     match &job.tiering {
         PolicyRun::Engine { isotherm, options, .. } => {
             programs.extend(isotherm.first().map(PathBuf::from));
-            programs.extend(options.iter().filter_map(|option| library(job, option)));
+            // A policy in a library.
+            programs.extend(options.iter().filter_map(named));
         }
         PolicyRun::Inside { library, .. } => programs.push(library.clone()),
         PolicyRun::Kernel(_) => {}
@@ -72,19 +76,10 @@ fn files(job: &Job) -> BTreeSet<PathBuf> {
     programs.extend(job.counting.iter().filter_map(|counting| counting.isotherm.first().map(PathBuf::from)));
     if let Task::Program(words) = &job.task {
         programs.extend(words.first().and_then(|name| find(job, name)));
-        let named = words.iter().skip(1).map(|word| job.directory.join(word));
-        let its_own = |path: &PathBuf| ITS_OWN.iter().any(|folder| path.starts_with(folder));
-        files.extend(named.filter(|path| !its_own(path) && path.is_file()));
+        files.extend(words.iter().skip(1).filter_map(named));
     }
     programs.iter().for_each(|program| add_program(&mut files, program, DEPTH));
     files
-}
-
-/// Returns the library that an option names: a policy's path, with its name behind a comma if it holds more.
-fn library(job: &Job, option: &OsStr) -> Option<PathBuf> {
-    let name = option.as_bytes().split(|&byte| byte == b',').next()?;
-    let path = job.directory.join(OsStr::from_bytes(name));
-    (path.extension()? == "so" && path.is_file()).then_some(path)
 }
 
 /// Returns the path where a shell would find a program.
@@ -160,13 +155,11 @@ mod tests {
         let folder = tempfile::tempdir()?;
         let policy = folder.path().join("policy.so");
         std::fs::copy("/usr/bin/sort", &policy)?;
-        for name in ["policy.so", "./policy.so,mine"] {
-            let options = ["--policy", name, "--fast", "16M"].map(Into::into).into();
-            let tiering = PolicyRun::Engine { isotherm: Vec::new(), options, demotion: false };
-            let found = files(&Job { tiering, ..job(&["missing"], folder.path()) });
-            let named = |part: &str| found.iter().any(|path| path.ends_with(part));
-            assert!(named("policy.so") && named("libc.so.6"), "{found:?}");
-        }
+        let options = ["--policy", "./policy.so", "--fast", "16M"].map(Into::into).into();
+        let tiering = PolicyRun::Engine { isotherm: Vec::new(), options, demotion: false };
+        let found = files(&Job { tiering, ..job(&["missing"], folder.path()) });
+        let named = |part: &str| found.iter().any(|path| path.ends_with(part));
+        assert!(named("policy.so") && named("libc.so.6") && !named("16M"), "{found:?}");
         Ok(())
     }
 
