@@ -190,9 +190,15 @@ fn a_full_disk_is_said_and_leaves_what_fitted() {
     let small = folder.at("small");
     std::fs::create_dir(&small).expect("a folder");
     // Runs in its own mount namespace, where a small file system can be mounted without privileges.
-    let script = r#"mount -t tmpfs -o size=12m small "$1" || exit 99
-        "$0" record --no-dependence --cache 16K --ways 4 --output "$1/a.trace" -- \
-            sh -c 'for i in 1 2 3; do seq 150000 | rev | sort >/dev/null; done; echo done'
+    // The program fills it when a part is finished: records that wait for the recorder need space until then.
+    let script = r#"mount -t tmpfs -o size=64m small "$1" || exit 99
+        "$0" record --no-dependence --cache 16K --ways 4 --output "$1/a.trace" -- sh -c '
+            for i in $(seq 100); do
+                [ -e "$0/a.trace/part-00000.parquet" ] && break
+                seq 50000 | rev | sort >/dev/null
+            done
+            cat /dev/zero 2>/dev/null >"$0/rest"
+            seq 150000 | rev | sort >/dev/null; echo done' "$1"
         status=$?
         "$0" trace info --json "$1/a.trace" >"$1.json" || exit 98
         exit $status"#;
