@@ -116,7 +116,7 @@ def row(name, fast, runs, options):
     print(f"| `{name}` | {fast} | {first:.3f} | {ours:.3f} | {best} {slow[best]:.3f} | {oracle:.3f} "
           f"| {ours / first - 1:+.1%} | {whole['isotherm'] / whole['first-touch'] - 1:+.1%} | {kept} "
           f"| {moves['isotherm']} | {moves[best]} |", flush=True)
-    return slow, share
+    return slow, whole, share
 
 
 def mean(values):
@@ -172,12 +172,13 @@ def main():
         runs = [run for policy in policies for run in simulated[name, policy]]
         for fast in options.fast.split(","):
             rows.append(row(name, fast, [run for run in runs if run["fast"] == fast], options))
-    print("\nGeometric means of slowdowns, and of isotherm's on the same inputs:")
+    print("\nGeometric means of slowdowns, last rounds and whole runs, and of isotherm's on the same inputs:")
     for policy in policies:
-        both = [slow for slow, _ in rows if policy in slow]
-        ours, theirs = (mean([slow[one] for slow in both]) for one in ("isotherm", policy))
-        print(f"{policy} {theirs:.3f}, isotherm {ours:.3f} ({len(both)})")
-    shares = [max(share, 0.01) for _, share in rows if share is not None]
+        both = [figures for *figures, _ in rows if policy in figures[0]]
+        means = {one: ", ".join(f"{mean([figure[one] for figure in part]):.3f}" for part in zip(*both))
+                 for one in (policy, "isotherm")}
+        print(f"{policy} {means[policy]}; isotherm {means['isotherm']} ({len(both)})")
+    shares = [max(share, 0.01) for *_, share in rows if share is not None]
     if shares:
         print(f"Of the distance from first-touch to oracle: {mean(shares):.0%} (mean of {len(shares)})")
 

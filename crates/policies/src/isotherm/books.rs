@@ -2,13 +2,20 @@
 //! are not where they were first. All in time of the program: of `n` running threads, one that loses a
 //! nanosecond delays the program by an `n`-th of it.
 
+mod worth;
+
 use super::parts::parts;
+use super::stake::{Entry, Stake};
 use isotherm_core::{Nanos, Sample, SampleBatch, Spent, TierCounters, TierId};
 
 /// Share of the program's time that may be lost without proof of a saving.
 const TRUST: f64 = 0.005;
 /// Share of the proved savings that may be spent: the rest covers costs that no host can measure.
 const REINVESTED: f64 = 0.5;
+/// Share of the proved savings that may be at stake besides: half of what costs leave of them.
+const AT_STAKE: f64 = 0.25;
+/// Claims of samples count up to so many times what counters confirm: savings, and that pages lose little.
+const CLAIMED: f64 = 8.0;
 /// Share of a move's time that the program loses while it has a processor for each thread: interrupts, and
 /// waits for the page. It is what the simulator shows of isotherm's moves (docs/papers/isotherm.md). A
 /// processor that the program lacks meanwhile is counted apart.
@@ -58,6 +65,8 @@ impl Mean {
 pub(crate) struct Books {
     spent: Spent,
     counters: Vec<(u64, u64)>,
+    /// Load misses of each tier.
+    loads: Vec<u64>,
     /// Share of the program's time that a thread's is, and the least that it has been.
     part: f64,
     least_part: f64,
@@ -87,6 +96,9 @@ pub(crate) struct Books {
     owed: Vec<f64>,
     /// Stall and number of slow accesses while most were slow.
     together: (f64, f64),
+    /// Savings before this entry.
+    before: f64,
+    stake: Stake,
     /// Share of all accesses that each tier serves.
     served: Vec<Mean>,
     /// Stall of an access to each tier in this entry alone.
@@ -116,6 +128,7 @@ impl Default for Books {
         Self {
             spent: Spent::default(),
             counters: Vec::new(),
+            loads: Vec::new(),
             part: 1.0,
             least_part: 1.0,
             passed: 0.0,
@@ -133,6 +146,8 @@ impl Default for Books {
             stalled: Vec::new(),
             owed: Vec::new(),
             together: (0.0, 0.0),
+            before: 0.0,
+            stake: Stake::default(),
             served: Vec::new(),
             now: Vec::new(),
             latency: Vec::new(),
@@ -199,6 +214,14 @@ impl Books {
         }
         self.stall.add(stall, slow);
         self.note_together(stall, slow, all);
+        self.before = self.saved;
+        self.loads.resize(counters.tiers.len(), 0);
+        let (part, kept) = (self.part, self.kept());
+        let loads = counters.tiers.iter().zip(&mut self.loads).map(|(tier, before)| {
+            let loads = tier.load_misses - std::mem::replace(before, tier.load_misses);
+            loads as f64
+        });
+        self.stake.begin(&self.stalled, loads, part, kept);
         if all >= LEAST_ACCESSES {
             self.watch(slow / all);
         }
@@ -281,19 +304,6 @@ impl Books {
         factor
     }
 
-    /// Returns whether the host's counters tell stalls.
-    fn tell_stalls(&self) -> bool {
-        self.stalls.iter().any(|stall| stall.get().is_some_and(|stall| stall > 0.0))
-    }
-
-    /// Returns how much longer a slow access takes than one that this tier serves.
-    fn slowed(&self, tier: TierId) -> f64 {
-        match (self.latency(tier), self.slow_latency()) {
-            (Some(here), Some(slow)) if here > 0.0 => slow / here,
-            _ => 1.0,
-        }
-    }
-
     /// Notes a sample; `home`: where its page was first, if it is not there; `part`: its own of
     /// [`Self::parts`]. Returns how often it counts.
     pub(crate) fn note(&mut self, sample: &Sample, home: Option<TierId>, part: f64) -> u16 {
@@ -306,6 +316,8 @@ impl Books {
         let worth = self.worth(sample.tier) * part;
         self.worths.0 += worth;
         self.worths.1 += worth * worth;
+        let saved = home.map_or(0.0, |home| self.saving(home, sample.tier));
+        self.stake.note(sample, home, saved, part);
         if let Some(home) = home {
             let saved = f64::from(sample.weight) * part * self.saved_by(sample.tier, home);
             self.saved += saved;
@@ -329,8 +341,20 @@ impl Books {
         counts as u16
     }
 
-    /// Ends the entry. Returns the time that it covers, and what a count stood for in it.
-    pub(crate) fn end(&mut self) -> (f64, f64) {
+    /// Ends the entry. Returns the time that it covers, and what a count stood for in it. `demoted`: the
+    /// share of the pages that were faster first that are slower now.
+    pub(crate) fn end(&mut self, demoted: f64) -> (f64, f64) {
+        let latencies: Vec<f64> =
+            (0..self.idle.len() as u8).map(|tier| self.latency(TierId(tier)).unwrap_or(0.0)).collect();
+        self.stake.end(Entry {
+            passed: self.passed,
+            kept: self.kept(),
+            part: self.part,
+            demoted,
+            stalled: &self.stalled,
+            latencies: &latencies,
+            saved: (self.saved - self.before).max(0.0),
+        });
         let mut slow = (0.0, 0.0);
         let told = self.latencies.iter().any(|&(_, count)| count >= TOLD);
         let tiers = self.latency.iter_mut().zip(&mut self.latencies).zip(&self.idle);
@@ -360,104 +384,6 @@ impl Books {
         if self.worth.1 > 0.0 {
             self.unit = self.worth.1 / self.worth.0;
         }
-    }
-
-    /// Returns how long an access that `tier` served would stall if the page were slow: as long as the tier's
-    /// do in this entry, in the proportion of the latencies. Stores of a phase may not stall at all while
-    /// its loads wait for each other, and pages of the fast tier may be those that are waited for.
-    fn worth(&self, tier: TierId) -> f64 {
-        match self.now.get(tier.index()) {
-            Some(stall) if self.tell_stalls() => stall * self.slowed(tier),
-            _ => self.stall(),
-        }
-    }
-
-    /// Returns the stall of a slow access: the counters' mean, or else its latency, of which the program
-    /// cannot have waited longer than it ran.
-    fn stall(&self) -> f64 {
-        match (self.stall.get(), self.slow_latency()) {
-            (Some(stall), _) if stall > 0.0 => stall,
-            (_, Some(latency)) => latency.min(self.access.get().unwrap_or(latency)),
-            _ => 0.0,
-        }
-    }
-
-    /// Returns the share of a slow access's stall that a page saves in `upper` against `lower`; negative
-    /// where `upper` is overloaded.
-    pub(crate) fn saving(&self, upper: TierId, lower: TierId) -> f64 {
-        let [own, with_queue] = self.savings(upper, lower);
-        own.min(with_queue)
-    }
-
-    /// Returns the same by what an access waits itself, and by what it costs those behind it too.
-    fn savings(&self, upper: TierId, lower: TierId) -> [f64; 2] {
-        match (self.latency(upper), self.latency(lower), self.slow_latency()) {
-            (Some(fast), Some(slow), Some(mean)) if slow > 0.0 && mean > 0.0 => {
-                [slow - fast, self.marginal(lower, slow) - self.marginal(upper, fast)]
-                    .map(|saved| saved / mean)
-            }
-            _ => [0.0; 2],
-        }
-    }
-
-    /// Returns what one more access to a tier of such a latency costs: its own wait, and that of those behind
-    /// it. If latency is `idle / (1 - load)`, `d (load x latency) / d load` is `latency^2 / idle`.
-    fn marginal(&self, tier: TierId, latency: f64) -> f64 {
-        let idle = self.idle[tier.index()];
-        if idle > 0.0 { latency * (latency / idle).max(1.0) } else { latency }
-    }
-
-    /// Returns the share of the program's time that it would save if all pages of `upper`, which is
-    /// overloaded, were in `lower` and the latencies stayed; 0 where it is not.
-    pub(crate) fn overload(&self, upper: TierId, lower: TierId) -> f64 {
-        let known = (self.latency(upper), self.idle.get(lower.index()), self.now.get(upper.index()));
-        let (Some(here), Some(&idle), Some(stall)) = known else { return 0.0 };
-        let (Some(served), Some(access)) = (self.served(upper), self.access.get()) else { return 0.0 };
-        let there = self.latency(lower).unwrap_or(idle);
-        let saved = self.marginal(upper, here) - self.marginal(lower, there);
-        if here > 0.0 && access > 0.0 { (saved / here).max(0.0) * stall * served / access } else { 0.0 }
-    }
-
-    /// Returns the share of all accesses that a tier serves; `None` without counters.
-    pub(crate) fn served(&self, tier: TierId) -> Option<f64> {
-        self.served.get(tier.index())?.get()
-    }
-
-    /// Returns how much of a thread's time an access to a page in `tier` saves by not being in `home`, or
-    /// loses if negative.
-    fn saved_by(&self, tier: TierId, home: TierId) -> f64 {
-        if tier > home {
-            let [own, with_queue] = self.savings(home, tier);
-            return -self.stall() * if with_queue < 0.0 { with_queue } else { own };
-        }
-        // By the stall of slow accesses, or of fast ones: the few left to slow pages of a well placed program
-        // may be of those that nothing waits for, and fast accesses may be hidden where slow ones are not.
-        let (stall, slow) = self.together;
-        let together = if stall > 0.0 { stall / slow } else { f64::INFINITY };
-        let by_slow = self.stall().min(together) * self.saving(tier, home);
-        match (self.latency(tier), self.latency(home), self.stalls.get(tier.index()).and_then(Mean::get)) {
-            (Some(here), Some(there), Some(stall)) if here > 0.0 => by_slow.max(stall * (there / here - 1.0)),
-            _ => by_slow,
-        }
-    }
-
-    /// Returns a tier's latency as samples have shown it, or that of the idle tier before they have.
-    fn latency(&self, tier: TierId) -> Option<f64> {
-        let shown = self.latency.get(tier.index()).and_then(Mean::get);
-        shown.or_else(|| self.idle.get(tier.index()).copied())
-    }
-
-    /// Returns the mean latency of slow accesses.
-    fn slow_latency(&self) -> Option<f64> {
-        if self.has_latencies() {
-            return self.slow_latency.get();
-        }
-        let slow = self.idle.get(1..).filter(|slow| !slow.is_empty())?;
-        Some(slow.iter().sum::<f64>() / slow.len() as f64)
-    }
-
-    fn has_latencies(&self) -> bool {
-        self.latency.iter().any(|mean| mean.get().is_some())
     }
 
     /// Returns the standard error of what was saved.
@@ -519,10 +445,28 @@ impl Books {
         LOST * self.price_of_move()
     }
 
+    /// Returns the share of the pages that were faster first that may still go to slower tiers, `demoted` of
+    /// which are there, and samples have told what `known` of them lose: all of it must stay within what may
+    /// be lost without proof, less what was spent beyond that and the proof, a part of what the counters
+    /// confirm of the savings, and less what was lost so far. If negative, so many are too many.
+    pub(crate) fn demotable(&self, demoted: f64, known: f64) -> f64 {
+        let (proved, time) = (self.stake.proved(), self.elapsed().max(1.0));
+        let overspent = (self.cost - TRUST * time - proved).max(0.0);
+        let unproved = (TRUST - overspent / time).max(0.0);
+        let allowed = unproved + (AT_STAKE * proved + self.saved.min(0.0)) / time;
+        let most = CLAIMED * (TRUST + self.confirmed().max(0.0) / time);
+        self.stake.left(allowed.max(0.0), most, demoted, known)
+    }
+
+    /// Returns the savings that count.
+    fn confirmed(&self) -> f64 {
+        if self.tell_stalls() { self.saved.min(CLAIMED * self.stake.proved()) } else { self.saved }
+    }
+
     /// Returns what may be spent now.
     pub(crate) fn allowance(&self) -> f64 {
         let kept = if self.saved > 0.0 { REINVESTED } else { 1.0 };
-        TRUST * self.elapsed() + kept * self.saved - self.cost
+        TRUST * self.elapsed() + kept * self.confirmed() - self.cost
     }
 }
 

@@ -16,26 +16,31 @@
 //!              of each pair of tiers, the pair that differs most in latency first:
 //!              swap slow and fast pages, most different first, while
 //!                  (rate up - rate down - error) x gain x stay > price of a swap and its way back
-//!              as long as the allowance, less the way back of all displaced pages, pays for it
+//!              as long as the allowance, less the way back of all displaced pages, pays for it, and what
+//!              all pages that were faster first may lose stays within what may be lost and what is proved
+//!              else the most used of these come back for the least used ones in their places, or used less;
+//!              it samples as at first until they have
 //!              of an overloaded tier: spread pages over the slower one in the ratio of the bandwidths
 //!              sampling: denser if it paid, rarer if it did not
 //! between:     it plans again when a quarter of the swaps that waited for money can be paid for
 //!              the counters wake it when the share of slow accesses changes
 //! ```
 
+mod back;
 mod books;
 mod parts;
 mod rates;
+mod stake;
 mod swaps;
 
 use self::books::Books;
 use self::rates::{BLOCK, Rates};
-use self::swaps::{Cut, Swaps, bin_of};
+use self::swaps::{CAUTION, Cut, Swaps, bin_of};
 use crate::prelude::*;
 use crate::support::SAMPLE_BYTES;
 
-/// Samples of an epoch: one for so many pages. Deciding still costs less than sampling.
-const PAGES_PER_SAMPLE: usize = 12;
+/// Samples of an epoch: one for each block of pages. Deciding still costs less than sampling.
+const PAGES_PER_SAMPLE: usize = BLOCK;
 const LEAST_BATCH: usize = 64;
 /// The period of the first samples, which tell the price of one.
 const FIRST_PERIOD: u64 = 10_007;
@@ -60,6 +65,9 @@ const LOOK: (u64, Nanos, Nanos) = (32, Nanos(100_000), Nanos(4_000_000));
 const GOLDEN: u32 = 0x9e37_79b9;
 /// Pages moved up after as many were moved down.
 const CHUNK: usize = 512;
+/// Moves of which more than one must find no room for new pages to be said to take it: an eighth of them, a
+/// quarter of those that go up.
+const CROWDED: usize = 8;
 
 /// Two tiers between which pages are exchanged.
 #[derive(Debug, Clone, Copy)]
@@ -112,8 +120,18 @@ pub(crate) struct Isotherm {
     evidence: usize,
     /// Pages that are not where they were first.
     displaced: usize,
+    /// Those of them that were faster first.
+    demoted: usize,
+    /// How many of these there were when enough samples had told what they lose.
+    known: usize,
+    /// Whether new pages took much of the room that the last plan had made.
+    crowded: bool,
+    /// Samples since pages moved last, or since it was found that none can come back.
+    since: usize,
     /// While swaps wait for money: how many must be paid for before it plans again.
     due: Option<f64>,
+    /// Whether what is at stake keeps swaps back that could be paid for.
+    held: bool,
     /// The cost of looking then, what had been saved, and when.
     before: (f64, f64, f64),
     /// Savings as a share of the program's time, recently.
@@ -133,7 +151,12 @@ impl Isotherm {
             fresh: 0,
             evidence: 0,
             displaced: 0,
+            demoted: 0,
+            known: 0,
+            crowded: false,
+            since: 0,
             due: None,
+            held: false,
             before: (0.0, 0.0, 0.0),
             saving: 0.0,
             work: Work::default(),
@@ -155,7 +178,7 @@ impl Isotherm {
         let price = self.books.loss_of_move();
         let left = self.books.allowance() - self.displaced as f64 * price;
         let allowed = left / (MOVES_OF_SWAP * price).max(1.0);
-        if self.books.page_move.get().is_some() { allowed } else { allowed.min(TRIAL) }
+        if self.books.page_move.get().is_some() && !self.crowded { allowed } else { allowed.min(TRIAL) }
     }
 
     /// Plans the swaps that pay, and that can be paid for.
@@ -163,7 +186,8 @@ impl Isotherm {
         let (pages, stay) = (self.rates.pages(), self.stay());
         self.work.swept += self.rates.bytes() as u64;
         let (swap, mut afforded) = (MOVES_OF_SWAP * self.books.price_of_move(), self.afforded());
-        let (mut earned, mut waiting) = (0.0, 0.0);
+        let mut demotable = self.demotable(view).max(0.0);
+        let (mut earned, mut waiting, mut held) = (0.0, 0.0, false);
         let mut filled = vec![0; view.tiers()];
         for pair in self.pairs(view.tiers()) {
             self.work.operations += 12 * pages as u64;
@@ -175,12 +199,16 @@ impl Isotherm {
                 let kept = spare(view, pair.upper) + *filled;
                 let free = view.free(pair.upper).0.saturating_sub(kept);
                 let mut swaps = Swaps::new();
-                self.each_page(view, pair, &planned, |_, bin, fast| swaps.add(bin, fast));
+                self.each_page(view, pair, &planned, CAUTION, |_, bin, fast| swaps.add(bin, fast));
                 let paying = swaps.cut(free as u32, margin, u32::MAX).promoted;
-                let cut = swaps.cut(free as u32, margin, afforded as u32);
+                let most = afforded.min(free as f64 + demotable);
+                let cut = swaps.cut(free as u32, margin, most as u32);
                 earned += cut.gain * value - cut.swaps * swap;
-                waiting += f64::from(paying - cut.promoted);
+                let payable = f64::from(paying).min(afforded.max(0.0));
+                waiting += f64::from(paying) - payable;
+                held |= f64::from(cut.promoted) + 1.0 < payable;
                 afforded -= f64::from(cut.promoted);
+                demotable -= (f64::from(cut.promoted) - free as f64).max(0.0);
                 if cut.promoted > 0 {
                     self.make_room(view, pair.lower, plan);
                     *filled += self.swap(cut, view, pair, &sorted(plan), plan);
@@ -191,6 +219,7 @@ impl Isotherm {
         }
         let most = if self.books.page_move.get().is_some() { PAID * waiting } else { TRIAL };
         self.due = (waiting > TRIAL).then(|| most.max(TRIAL));
+        self.held = held;
         let (looking, saved, running) = (self.books.looking(), self.books.saved, self.books.elapsed());
         let passed = (running - self.before.2).max(1.0);
         self.saving += ((saved - self.before.1) / passed - self.saving) / 4.0;
@@ -219,7 +248,7 @@ impl Isotherm {
         let most = room.min((afforded * MOVES_OF_SWAP / 2.0) as u64) as usize;
         let share = (served + best) / 2.0;
         let mut pages = Vec::new();
-        self.each_page(view, pair, &sorted(plan), |page, _, upper| {
+        self.each_page(view, pair, &sorted(plan), CAUTION, |page, _, upper| {
             let place = page.0.wrapping_mul(GOLDEN);
             if upper && f64::from(place) < share * f64::from(u32::MAX) {
                 pages.push((place, page));
@@ -247,13 +276,14 @@ impl Isotherm {
         pairs
     }
 
-    /// Calls `each` with every such page of a pair of tiers that is not `planned`: its bin, and whether it is
-    /// in the upper one.
+    /// Calls `each` with every such page of a pair of tiers that is not `planned`: its bin by so many
+    /// standard errors, and whether it is in the upper one.
     fn each_page(
         &self,
         view: &dyn View,
         pair: Pair,
         planned: &[PageId],
+        caution: f64,
         mut each: impl FnMut(PageId, usize, bool),
     ) {
         let of_pair = |tier: &TierId| *tier == pair.upper || *tier == pair.lower;
@@ -274,7 +304,7 @@ impl Isotherm {
                     let (counted, fast) = (self.rates.counted(page), tier == pair.upper);
                     let bin = match known[usize::from(fast)] {
                         Some((count, bin)) if count == counted => bin,
-                        _ => bin_of(block.rate(counted), fast),
+                        _ => bin_of(block.rate(counted), fast, caution),
                     };
                     known[usize::from(fast)] = Some((counted, bin));
                     each(page, bin, fast);
@@ -293,7 +323,7 @@ impl Isotherm {
         }
         let mut pages = Vec::new();
         let pair = Pair { upper: tier, lower: last };
-        self.each_page(view, pair, &sorted(plan), |page, bin, upper| {
+        self.each_page(view, pair, &sorted(plan), CAUTION, |page, bin, upper| {
             if upper {
                 pages.push((bin, page));
             }
@@ -316,11 +346,18 @@ impl Isotherm {
         plan: &mut Plan,
     ) -> u64 {
         let (mut up, mut down) = (Vec::new(), Vec::new());
-        self.each_page(view, pair, planned, |page, bin, fast| {
+        self.each_page(view, pair, planned, CAUTION, |page, bin, fast| {
             if cut.takes(bin, fast) {
                 if fast { down.push(page) } else { up.push(page) }
             }
         });
+        self.exchange(&up, &down, pair, view, plan);
+        self.work.operations += 6 * self.rates.pages() as u64;
+        up.len().saturating_sub(down.len()) as u64
+    }
+
+    /// Appends the moves that exchange pages of a pair of tiers.
+    fn exchange(&mut self, up: &[PageId], down: &[PageId], pair: Pair, view: &dyn View, plan: &mut Plan) {
         let mut add = |pages: &[PageId], from, to| {
             plan.moves.extend(pages.iter().map(|&page| Move { page, to }));
             self.origins.resize(plan.moves.len(), from);
@@ -335,15 +372,16 @@ impl Isotherm {
             add(down, upper, lower);
             add(up, lower, upper);
         }
-        self.work.operations += 6 * self.rates.pages() as u64;
-        ahead as u64
     }
 
-    /// Returns the sampling that the overhead allows.
-    fn resample(&mut self, now: Nanos) -> Sampling {
+    /// Returns the sampling that the overhead allows; the first one's while pages are `owed` to the tiers
+    /// where they were first: it must know which.
+    fn resample(&mut self, now: Nanos, owed: bool) -> Sampling {
         let most = (2.0 * FIRST + OF_SAVINGS * self.saving.max(0.0)).min(MOST);
         self.overhead = self.overhead.clamp(LEAST, most);
-        let allowed = if self.books.allowance() <= 0.0 {
+        let allowed = if owed {
+            FIRST
+        } else if self.books.allowance() <= 0.0 {
             LEAST
         } else if self.due.is_some() {
             self.overhead.min(OF_SAVINGS * self.saving.max(0.0) + WAITING)
@@ -426,12 +464,16 @@ impl Policy for Isotherm {
             self.work.operations += 40 * reading.hot.len() as u64;
         }
         let samples = batch.samples.len();
-        let (passed, unit) = self.books.end();
+        let (passed, unit) = self.books.end(self.demoted as f64 / Self::faster(view));
         if unit > 0.0 {
             self.rates.expose(passed, self.period as f64 * unit);
         }
         self.work.swept += self.rates.count_by(self.books.share()) * self.rates.bytes() as u64;
         self.fresh += samples;
+        self.since += samples;
+        if self.since >= LEAST_BATCH {
+            self.known = self.demoted;
+        }
         self.evidence += samples;
         self.work.touches += 2 * samples as u64;
         self.work.operations += 60 * samples as u64;
@@ -439,8 +481,13 @@ impl Policy for Isotherm {
 
     fn step(&mut self, now: Nanos, view: &mut dyn View, plan: &mut Plan) {
         let ends = self.fresh >= self.batch();
-        let paid = self.due.is_some_and(|due| self.afforded() >= due);
-        if (ends || paid) && view.tiers() > 1 {
+        // Samples must tell what the last moves did; where none can come back, it is not tried at each look.
+        let seen = self.since >= LEAST_BATCH;
+        let paid = (seen || !self.crowded) && self.due.is_some_and(|due| self.afforded() >= due);
+        let owed = self.owed(view);
+        let back = seen && owed > 0;
+        let told = seen && self.held && !self.crowded;
+        if (ends || paid || back || told) && view.tiers() > 1 {
             if ends {
                 self.fresh = 0;
                 self.rates.age();
@@ -448,7 +495,14 @@ impl Policy for Isotherm {
                 self.rates.choose_leader();
             }
             self.origins.clear();
-            self.decide(view, plan);
+            if back {
+                self.go_back(view, owed, plan);
+                self.since = if plan.moves.is_empty() { 0 } else { self.since };
+            }
+            if plan.moves.is_empty() && (ends || paid || told) {
+                self.since = if told { 0 } else { self.since };
+                self.decide(view, plan);
+            }
         }
         if self.books.changed() {
             // What was seen before does not tell that nothing is to be gained now.
@@ -458,19 +512,29 @@ impl Policy for Isotherm {
                 self.overhead = MOST;
             }
         }
-        plan.sampling = Some(self.resample(now));
+        plan.sampling = Some(self.resample(now, owed > 0));
         plan.device = self.units.request(self.period);
         plan.work = self.work.take();
     }
 
     fn settle(&mut self, plan: &Plan, outcome: &Outcome, _view: &mut dyn View) {
+        if !plan.moves.is_empty() {
+            let failed = outcome.moves.iter().filter(|status| **status == MoveStatus::NoRoom);
+            self.crowded = failed.count() > plan.moves.len() / CROWDED;
+            self.since = 0;
+        }
         let moved = |(_, status): &(_, &MoveStatus)| **status == MoveStatus::Moved;
         let steps = plan.moves.iter().zip(&self.origins).zip(&outcome.moves).filter(moved);
         let mut count = 0;
         for ((step, &from), _) in steps {
             self.displaced -= usize::from(self.rates.displaced(step.page));
+            let was = self.rates.home(step.page, from).is_some_and(|home| home < from);
+            // Others may have moved it since.
+            self.demoted = self.demoted.saturating_sub(usize::from(was));
             self.rates.displace(step.page, from, step.to);
             self.displaced += usize::from(self.rates.displaced(step.page));
+            self.demoted +=
+                usize::from(self.rates.home(step.page, step.to).is_some_and(|home| home < step.to));
             count += 1;
         }
         self.books.note_moves(count);

@@ -8,7 +8,7 @@ const PER_OCTAVE: f64 = 4.0;
 const LOWEST: f64 = 6.0;
 const BINS: usize = 80;
 /// Standard errors by which a rate must be safe.
-const CAUTION: f64 = 1.5;
+pub(crate) const CAUTION: f64 = 1.0;
 
 /// Counts of pages by what their rates are at least (slow pages) or at most (fast pages).
 #[derive(Debug)]
@@ -68,9 +68,10 @@ fn edge(bin: usize) -> f64 {
     if bin == 0 { 0.0 } else { (bin as f64 / PER_OCTAVE - LOWEST).exp2() }
 }
 
-/// Returns the bin of a page by what its rate is at least (a slow page) or at most (a fast one).
-pub(crate) fn bin_of(rate: Rate, fast: bool) -> usize {
-    let error = CAUTION * rate.variance.sqrt();
+/// Returns the bin of a page by what its rate is at least (a slow page) or at most (a fast one), by so many
+/// standard errors.
+pub(crate) fn bin_of(rate: Rate, fast: bool, caution: f64) -> usize {
+    let error = caution * rate.variance.sqrt();
     bin(if fast { rate.mean + error } else { rate.mean - error })
 }
 
@@ -162,15 +163,15 @@ mod tests {
     /// Bins pages of these rates; returns the cut and the rates of the pages that it takes.
     fn cut(slow: &[f64], fast: &[f64], free: u32, margin: f64, most: u32) -> (Cut, Vec<f64>, Vec<f64>) {
         let mut swaps = Swaps::new();
-        slow.iter().for_each(|&mean| swaps.add(bin_of(rate(mean), false), false));
-        fast.iter().for_each(|&mean| swaps.add(bin_of(rate(mean), true), true));
+        slow.iter().for_each(|&mean| swaps.add(bin_of(rate(mean), false, 1.0), false));
+        fast.iter().for_each(|&mean| swaps.add(bin_of(rate(mean), true, 1.0), true));
         let cut = swaps.cut(free, margin, most);
         let mut left = cut;
         let mut taken = |means: &[f64], fast| {
             means
                 .iter()
                 .copied()
-                .filter(|&mean| left.takes(bin_of(rate(mean), fast), fast))
+                .filter(|&mean| left.takes(bin_of(rate(mean), fast, 1.0), fast))
                 .collect::<Vec<_>>()
         };
         let (up, down) = (taken(slow, false), taken(fast, true));
@@ -217,7 +218,7 @@ mod tests {
     #[test]
     fn what_is_uncertain_counts_less_for_a_slow_page_and_more_for_a_fast_one() {
         let doubtful = Rate { mean: 9.0, variance: 64.0 };
-        assert!(bin_of(doubtful, false) < bin_of(rate(9.0), false));
-        assert!(bin_of(doubtful, true) > bin_of(rate(9.0), true));
+        assert!(bin_of(doubtful, false, 1.0) < bin_of(rate(9.0), false, 1.0));
+        assert!(bin_of(doubtful, true, 1.0) > bin_of(rate(9.0), true, 1.0));
     }
 }
